@@ -1,0 +1,190 @@
+//! The real disk: plain files below one directory.
+//!
+//! `sync_data` is fdatasync, which also flushes a changed length. Nothing optional is asked of the file system, so nothing
+//! optional can fail: no `fallocate`, no direct I/O, no locks here (see [`crate::lock`]).
+
+use std::fs::{self, File, OpenOptions};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::{Dir, Storage, StorageFile};
+
+/// A data directory on the real disk.
+#[derive(Clone, Debug)]
+pub struct DiskStorage {
+    root: Arc<PathBuf>,
+    #[cfg(feature = "sabotage")]
+    no_directory_sync: bool,
+}
+
+impl DiskStorage {
+    /// An existing data directory; an error when there is none or when it is something else.
+    pub fn open(path: &Path) -> io::Result<DiskStorage> {
+        if !fs::metadata(path)?.is_dir() {
+            return Err(io::ErrorKind::NotADirectory.into());
+        }
+        Ok(DiskStorage {
+            root: Arc::new(path.to_owned()),
+            #[cfg(feature = "sabotage")]
+            no_directory_sync: false,
+        })
+    }
+
+    /// As [`DiskStorage::open`], after making what is missing of the path. The names that were made are durable.
+    pub fn create(path: &Path) -> io::Result<DiskStorage> {
+        let mut missing = Vec::new();
+        let mut at = Some(path);
+        while let Some(step) = at.filter(|step| !step.as_os_str().is_empty()) {
+            match fs::metadata(step) {
+                Ok(_) => break,
+                Err(error) if error.kind() == io::ErrorKind::NotFound => missing.push(step),
+                Err(error) => return Err(error),
+            }
+            at = step.parent();
+        }
+        for step in missing.into_iter().rev() {
+            match fs::create_dir(step) {
+                Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+            let parent = step.parent().filter(|parent| !parent.as_os_str().is_empty());
+            File::open(parent.unwrap_or(Path::new(".")))?.sync_all()?;
+        }
+        DiskStorage::open(path)
+    }
+
+    /// The data directory as it was given.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Breaks this disk on purpose: `sync_dir` does nothing from now on, so that a power loss can take names that were
+    /// promised. Exists only in builds that prove that the tests notice; never switched on in a product.
+    #[cfg(feature = "sabotage")]
+    pub fn set_sabotage_no_directory_sync(&mut self) {
+        self.no_directory_sync = true;
+    }
+
+    fn directory(&self, dir: Dir) -> PathBuf {
+        match dir {
+            Dir::Root => PathBuf::clone(&self.root),
+            Dir::Wal | Dir::Snap | Dir::Diverged => self.root.join(dir.path()),
+        }
+    }
+
+    fn path(&self, dir: Dir, name: &str) -> PathBuf {
+        self.directory(dir).join(name)
+    }
+}
+
+impl Storage for DiskStorage {
+    type File = DiskFile;
+
+    fn list(&self, dir: Dir) -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(self.directory(dir)) {
+            Ok(entries) => entries,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            Err(error) => return Err(error),
+        };
+        // A name that is no UTF-8 is not ours; it is shown with replacement characters and opened by nobody.
+        let mut names = entries
+            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
+            .collect::<io::Result<Vec<_>>>()?;
+        names.sort_unstable();
+        Ok(names)
+    }
+
+    fn open(&self, dir: Dir, name: &str) -> io::Result<DiskFile> {
+        File::open(self.path(dir, name)).map(DiskFile)
+    }
+
+    fn open_write(&self, dir: Dir, name: &str) -> io::Result<DiskFile> {
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(self.path(dir, name))
+            .map(DiskFile)
+    }
+
+    fn create(&self, dir: Dir, name: &str) -> io::Result<DiskFile> {
+        let path = self.path(dir, name);
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(true)
+            .open(path)
+            .map(DiskFile)
+    }
+
+    fn rename(&self, dir: Dir, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.path(dir, from), self.path(dir, to))
+    }
+
+    fn remove(&self, dir: Dir, name: &str) -> io::Result<()> {
+        fs::remove_file(self.path(dir, name))
+    }
+
+    fn sync_dir(&self, dir: Dir) -> io::Result<()> {
+        #[cfg(feature = "sabotage")]
+        if self.no_directory_sync {
+            return Ok(());
+        }
+        File::open(self.directory(dir))?.sync_all()
+    }
+
+    fn create_dir(&self, dir: Dir) -> io::Result<()> {
+        match fs::create_dir(self.directory(dir)) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                // A plain file in the way would only be noticed much later, in the middle of a write.
+                if fs::metadata(self.directory(dir))?.is_dir() {
+                    Ok(())
+                } else {
+                    Err(error)
+                }
+            }
+            other => other,
+        }
+    }
+
+    fn available_bytes(&self) -> io::Result<u64> {
+        let stat = rustix::fs::statvfs(self.root.as_path())?;
+        Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
+    }
+
+    fn describe(&self, dir: Dir, name: &str) -> String {
+        self.path(dir, name).display().to_string()
+    }
+}
+
+/// An open file on the real disk.
+#[derive(Debug)]
+pub struct DiskFile(File);
+
+impl StorageFile for DiskFile {
+    fn len(&self) -> io::Result<u64> {
+        Ok(self.0.metadata()?.len())
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        self.0.read_at(buf, offset)
+    }
+
+    fn write_at(&self, offset: u64, buf: &[u8]) -> io::Result<usize> {
+        self.0.write_at(buf, offset)
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        self.0.sync_data()
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        self.0.sync_all()
+    }
+
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        self.0.set_len(bytes)
+    }
+}
