@@ -1,0 +1,17 @@
+//! The log's bytes: records (the same on every node), frames and segment headers (local to a node).
+
+mod fields;
+pub mod frame;
+mod opcode;
+pub mod record;
+pub mod scan;
+pub mod segment_header;
+
+pub use fields::{MemberList, Pairs, Strings, SubRecords};
+pub use frame::{FRAME_ALIGN, FRAME_HEADER_BYTES, FrameHeader, Salt, padded};
+pub use opcode::{DeleteReason, EpochReason, Opcode};
+pub use record::{BodyError, RECORD_BYTES_MAX, RECORD_HEADER_BYTES, RawRecord, Record, RecordError};
+pub use segment_header::{
+    FORMAT_VERSION, HeaderError, Predecessor, SECOND_COPY_OFFSET, SEGMENT_HEADER_BYTES, SegmentHeader,
+    parse_segment_name, parse_snapshot_name, segment_name, snapshot_name,
+};
