@@ -114,7 +114,8 @@ impl Control {
             return Err(HeaderError::Damaged);
         }
         let (format, length) = (u32_at(bytes, 8), u32_at(bytes, 12));
-        let fits = usize::try_from(length).is_ok_and(|length| length > 0 && length == bytes.len() - PREFIX_BYTES - 4);
+        let fits = usize::try_from(length)
+            .is_ok_and(|length| length > 0 && length == bytes.len() - PREFIX_BYTES - 4);
         let (checked, crc) = bytes.split_at(bytes.len() - 4);
         if !fits || u32_at(crc, 0) != crc32fast::hash(checked) {
             return Err(HeaderError::Damaged);
@@ -149,6 +150,10 @@ impl Control {
             pending_change: cursor.u8()?,
             pending_detail: read_text(&mut cursor)?,
         };
-        if cursor.is_at_end() { Ok(control) } else { Err(BodyError::TrailingBytes) }
+        if cursor.is_at_end() {
+            Ok(control)
+        } else {
+            Err(BodyError::TrailingBytes)
+        }
     }
 }

@@ -54,7 +54,11 @@ impl<'a> Cursor<'a> {
 
     /// The next `count` bytes.
     pub fn take(&mut self, count: u64) -> Result<&'a [u8], Short> {
-        let short = Short { offset: self.offset, needed: count, left: self.left() };
+        let short = Short {
+            offset: self.offset,
+            needed: count,
+            left: self.left(),
+        };
         let count = usize::try_from(count).map_err(|_| short)?;
         if count > self.left() {
             return Err(short);
@@ -92,7 +96,10 @@ impl<'a> Cursor<'a> {
 
     /// An epoch: number, nonce.
     pub fn epoch(&mut self) -> Result<Epoch, Short> {
-        Ok(Epoch { number: self.u64()?, nonce: self.u64()? })
+        Ok(Epoch {
+            number: self.u64()?,
+            nonce: self.u64()?,
+        })
     }
 
     /// A node id.
@@ -109,12 +116,20 @@ impl<'a> Cursor<'a> {
 
 /// The little-endian u32 at `offset` of a slice that is known to be long enough.
 pub(crate) fn u32_at(bytes: &[u8], offset: usize) -> u32 {
-    u32::from_le_bytes(bytes[offset..offset + 4].try_into().expect("four bytes were sliced"))
+    u32::from_le_bytes(
+        bytes[offset..offset + 4]
+            .try_into()
+            .expect("four bytes were sliced"),
+    )
 }
 
 /// The little-endian u64 at `offset` of a slice that is known to be long enough.
 pub(crate) fn u64_at(bytes: &[u8], offset: usize) -> u64 {
-    u64::from_le_bytes(bytes[offset..offset + 8].try_into().expect("eight bytes were sliced"))
+    u64::from_le_bytes(
+        bytes[offset..offset + 8]
+            .try_into()
+            .expect("eight bytes were sliced"),
+    )
 }
 
 /// Appends a string as bodies have it: u32 length, bytes.

@@ -88,7 +88,9 @@ impl LimitRecord {
         let usage = match bytes[4] {
             0 => Usage::Fixed { count, previous },
             1 => Usage::Sliding { count, previous },
-            2 => Usage::Tokens { level: u64_at(bytes, 21) },
+            2 => Usage::Tokens {
+                level: u64_at(bytes, 21),
+            },
             _ => return None,
         };
         Some(LimitRecord {

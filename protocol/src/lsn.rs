@@ -33,7 +33,10 @@ impl Lsn {
     /// Positions that come from input go through [`Lsn::checked_plus`].
     #[must_use]
     pub const fn plus(self, bytes: u64) -> Self {
-        Lsn(self.0.checked_add(bytes).expect("an lsn of a log that we write does not overflow"))
+        Lsn(self
+            .0
+            .checked_add(bytes)
+            .expect("an lsn of a log that we write does not overflow"))
     }
 
     /// The position `bytes` further on, or `None` past 2^64: for positions read from input.
@@ -51,7 +54,10 @@ impl Lsn {
     /// When `earlier` is later than `self`: the two were mixed up.
     #[must_use]
     pub const fn bytes_since(self, earlier: Lsn) -> u64 {
-        assert!(earlier.0 <= self.0, "an earlier position lies after the later one");
+        assert!(
+            earlier.0 <= self.0,
+            "an earlier position lies after the later one"
+        );
         self.0 - earlier.0
     }
 }

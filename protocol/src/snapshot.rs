@@ -59,7 +59,10 @@ impl SnapshotHeader {
             return Err(HeaderError::Damaged);
         }
         let cluster = ClusterId(cursor.array().map_err(damaged)?);
-        Ok(SnapshotHeader { cluster, start_lsn: cursor.lsn().map_err(damaged)? })
+        Ok(SnapshotHeader {
+            cluster,
+            start_lsn: cursor.lsn().map_err(damaged)?,
+        })
     }
 }
 
@@ -126,7 +129,16 @@ impl SnapshotTrailer {
         if !cursor.is_at_end() {
             return Err(BodyError::TrailingBytes);
         }
-        Ok(SnapshotTrailer { end_lsn, epoch, end_crc, log_time, history, required, members, databases })
+        Ok(SnapshotTrailer {
+            end_lsn,
+            epoch,
+            end_crc,
+            log_time,
+            history,
+            required,
+            members,
+            databases,
+        })
     }
 }
 
@@ -146,7 +158,11 @@ pub(crate) fn read_history(cursor: &mut Cursor<'_>) -> Result<Vec<HistoryEntry>,
     let count = cursor.u32()?;
     let mut history = Vec::new();
     for _ in 0..count {
-        history.push(HistoryEntry { epoch: cursor.epoch()?, node: cursor.node()?, first_lsn: cursor.lsn()? });
+        history.push(HistoryEntry {
+            epoch: cursor.epoch()?,
+            node: cursor.node()?,
+            first_lsn: cursor.lsn()?,
+        });
     }
     Ok(history)
 }

@@ -109,19 +109,39 @@ impl<'a> IdemRecord<'a> {
 
     fn header(&self) -> [u8; HEADER_BYTES] {
         let token = |bytes: &[u8]| {
-            assert!((1..=TOKEN_BYTES_MAX).contains(&bytes.len()), "tokens are checked before a record is made");
+            assert!(
+                (1..=TOKEN_BYTES_MAX).contains(&bytes.len()),
+                "tokens are checked before a record is made"
+            );
             u8::try_from(bytes.len()).expect("a token has at most 128 bytes")
         };
-        assert!(self.result.len() <= RESULT_BYTES_MAX, "a result is checked before a record is made");
+        assert!(
+            self.result.len() <= RESULT_BYTES_MAX,
+            "a result is checked before a record is made"
+        );
         assert!(
             self.result.is_empty() || self.state == IdemState::Completed,
             "only a completed record has a result"
         );
-        let result = u32::try_from(self.result.len()).expect("a result has at most 4 MiB").to_le_bytes();
+        let result = u32::try_from(self.result.len())
+            .expect("a result has at most 4 MiB")
+            .to_le_bytes();
         let [m0, m1, m2] = MAGIC;
         let (fingerprint, owner) = (token(self.fingerprint), token(self.owner));
         let state = self.state.to_byte();
-        [m0, m1, m2, FORMAT_VERSION, state, fingerprint, owner, result[0], result[1], result[2], result[3]]
+        [
+            m0,
+            m1,
+            m2,
+            FORMAT_VERSION,
+            state,
+            fingerprint,
+            owner,
+            result[0],
+            result[1],
+            result[2],
+            result[3],
+        ]
     }
 
     /// Appends the packed record.
@@ -169,24 +189,38 @@ impl<'a> IdemRecord<'a> {
             if (1..=TOKEN_BYTES_MAX).contains(&usize::from(length)) {
                 Ok(usize::from(length))
             } else {
-                Err(IdemError::Length { field, length: u32::from(length) })
+                Err(IdemError::Length {
+                    field,
+                    length: u32::from(length),
+                })
             }
         };
         let fingerprint_len = token("fingerprint", bytes[5])?;
         let owner_len = token("owner", bytes[6])?;
         let length = u32_at(bytes, 7);
-        let too_long = IdemError::Length { field: "result", length };
+        let too_long = IdemError::Length {
+            field: "result",
+            length,
+        };
         let result_len = usize::try_from(length).map_err(|_| too_long)?;
         if result_len > RESULT_BYTES_MAX || (result_len > 0 && state != IdemState::Completed) {
             return Err(too_long);
         }
         let expected = HEADER_BYTES + fingerprint_len + owner_len + result_len;
         if expected != bytes.len() {
-            return Err(IdemError::Size { expected, found: bytes.len() });
+            return Err(IdemError::Size {
+                expected,
+                found: bytes.len(),
+            });
         }
         let (fingerprint, rest) = bytes[HEADER_BYTES..].split_at(fingerprint_len);
         let (owner, result) = rest.split_at(owner_len);
-        Ok(IdemRecord { state, fingerprint, owner, result })
+        Ok(IdemRecord {
+            state,
+            fingerprint,
+            owner,
+            result,
+        })
     }
 
     /// Unpacks a record as a key holds it: an aborted one is malformed there.

@@ -30,9 +30,16 @@ pub fn begin<'a>(live: Option<IdemRecord<'a>>, fingerprint: &[u8]) -> Begin<'a> 
     match live {
         None => Begin::Acquire,
         Some(record) if record.fingerprint != fingerprint => Begin::Conflict,
-        Some(IdemRecord { state: IdemState::Completed, result, .. }) => Begin::Completed { result },
+        Some(IdemRecord {
+            state: IdemState::Completed,
+            result,
+            ..
+        }) => Begin::Completed { result },
         // An aborted record never lives under a key; taking it as pending can delay work but cannot repeat it.
-        Some(IdemRecord { state: IdemState::Pending | IdemState::Aborted, .. }) => Begin::Pending,
+        Some(IdemRecord {
+            state: IdemState::Pending | IdemState::Aborted,
+            ..
+        }) => Begin::Pending,
     }
 }
 
@@ -72,7 +79,9 @@ pub enum Abort {
 pub fn abort(live: Option<IdemRecord<'_>>, fingerprint: &[u8], owner: &[u8]) -> Abort {
     match live {
         Some(record)
-            if record.state == IdemState::Pending && record.fingerprint == fingerprint && record.owner == owner =>
+            if record.state == IdemState::Pending
+                && record.fingerprint == fingerprint
+                && record.owner == owner =>
         {
             Abort::Remove
         }

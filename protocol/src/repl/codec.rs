@@ -34,7 +34,16 @@ pub fn encode(message: &Message<'_>, out: &mut Vec<u8>) {
     out.extend_from_slice(&[0; 4]);
     let lsn = |out: &mut Vec<u8>, lsn: crate::Lsn| out.extend_from_slice(&lsn.get().to_le_bytes());
     match message {
-        Message::Hello { node, cluster, address, kind, format, history, durable, durable_crc } => {
+        Message::Hello {
+            node,
+            cluster,
+            address,
+            kind,
+            format,
+            history,
+            durable,
+            durable_crc,
+        } => {
             out.push(1);
             out.extend_from_slice(&node.0);
             out.extend_from_slice(&cluster.0);
@@ -66,7 +75,10 @@ pub fn encode(message: &Message<'_>, out: &mut Vec<u8>) {
             put_string(out, text.as_bytes());
         }
         Message::Piece { epoch, first, bytes } => {
-            assert!(bytes.len() <= PIECE_BYTES_MAX, "the stream is cut into pieces of at most 1 MiB");
+            assert!(
+                bytes.len() <= PIECE_BYTES_MAX,
+                "the stream is cut into pieces of at most 1 MiB"
+            );
             out.push(6);
             put_epoch(out, *epoch);
             lsn(out, *first);
@@ -78,10 +90,17 @@ pub fn encode(message: &Message<'_>, out: &mut Vec<u8>) {
             out.extend_from_slice(&time.get().to_le_bytes());
             lsn(out, *sent);
         }
-        Message::Ack { epoch, received, durable, applied } => {
+        Message::Ack {
+            epoch,
+            received,
+            durable,
+            applied,
+        } => {
             out.push(8);
             put_epoch(out, *epoch);
-            [received, durable, applied].into_iter().for_each(|at| lsn(out, *at));
+            [received, durable, applied]
+                .into_iter()
+                .for_each(|at| lsn(out, *at));
         }
         Message::AskPromise { epoch, node, reason } => {
             out.push(9);
@@ -89,7 +108,11 @@ pub fn encode(message: &Message<'_>, out: &mut Vec<u8>) {
             out.extend_from_slice(&node.0);
             out.push(*reason);
         }
-        Message::Promised { history, durable, durable_crc } => {
+        Message::Promised {
+            history,
+            durable,
+            durable_crc,
+        } => {
             out.push(10);
             put_hello_history(out, history);
             lsn(out, *durable);
@@ -102,7 +125,10 @@ pub fn encode(message: &Message<'_>, out: &mut Vec<u8>) {
         }
     }
     let length = out.len() - start - 4;
-    assert!(length <= MESSAGE_BYTES_MAX, "a message stays below the limit that its reader has");
+    assert!(
+        length <= MESSAGE_BYTES_MAX,
+        "a message stays below the limit that its reader has"
+    );
     let length = u32::try_from(length).expect("the limit fits 32 bits");
     out[start..start + 4].copy_from_slice(&length.to_le_bytes());
 }
@@ -151,8 +177,14 @@ fn read<'a>(kind: u8, cursor: &mut Cursor<'a>) -> Result<Message<'a>, Malformed>
         },
         2 => Message::Continue { lsn: cursor.lsn()? },
         3 => Message::Cut { lsn: cursor.lsn()? },
-        4 => Message::Snapshot { size: cursor.u64()?, start: cursor.lsn()? },
-        5 => Message::Refuse { code: cursor.u8()?, text: text(cursor)? },
+        4 => Message::Snapshot {
+            size: cursor.u64()?,
+            start: cursor.lsn()?,
+        },
+        5 => Message::Refuse {
+            code: cursor.u8()?,
+            text: text(cursor)?,
+        },
         6 => {
             let (epoch, first) = (cursor.epoch()?, cursor.lsn()?);
             let bytes = cursor.rest();
@@ -172,13 +204,20 @@ fn read<'a>(kind: u8, cursor: &mut Cursor<'a>) -> Result<Message<'a>, Malformed>
             durable: cursor.lsn()?,
             applied: cursor.lsn()?,
         },
-        9 => Message::AskPromise { epoch: cursor.u64()?, node: cursor.node()?, reason: cursor.u8()? },
+        9 => Message::AskPromise {
+            epoch: cursor.u64()?,
+            node: cursor.node()?,
+            reason: cursor.u8()?,
+        },
         10 => Message::Promised {
             history: read_hello_history(cursor)?,
             durable: cursor.lsn()?,
             durable_crc: cursor.u32()?,
         },
-        _ => Message::Refused { epoch: cursor.u64()?, node: cursor.node()? },
+        _ => Message::Refused {
+            epoch: cursor.u64()?,
+            node: cursor.node()?,
+        },
     })
 }
 
@@ -191,7 +230,9 @@ impl From<Short> for Malformed {
 }
 
 fn text(cursor: &mut Cursor<'_>) -> Result<String, Malformed> {
-    std::str::from_utf8(cursor.string()?).map(str::to_owned).map_err(|_| Malformed)
+    std::str::from_utf8(cursor.string()?)
+        .map(str::to_owned)
+        .map_err(|_| Malformed)
 }
 
 fn put_hello_history(out: &mut Vec<u8>, history: &[HelloEpoch]) {
@@ -209,8 +250,15 @@ fn read_hello_history(cursor: &mut Cursor<'_>) -> Result<Vec<HelloEpoch>, Malfor
     let count = cursor.u32()?;
     let mut history = Vec::new();
     for _ in 0..count {
-        let entry = HistoryEntry { epoch: cursor.epoch()?, node: cursor.node()?, first_lsn: cursor.lsn()? };
-        history.push(HelloEpoch { entry, end_crc: cursor.u32()? });
+        let entry = HistoryEntry {
+            epoch: cursor.epoch()?,
+            node: cursor.node()?,
+            first_lsn: cursor.lsn()?,
+        };
+        history.push(HelloEpoch {
+            entry,
+            end_crc: cursor.u32()?,
+        });
     }
     Ok(history)
 }

@@ -8,11 +8,14 @@ use crate::wal::record::{BodyError, Record, SUB_HEADER_BYTES};
 use crate::wal::{Opcode, RECORD_BYTES_MAX};
 use crate::{Member, NodeId};
 
+/// A field of a hash with its value.
+pub type Pair<'a> = (&'a [u8], &'a [u8]);
+
 /// Fields and values of a hash.
 #[derive(Clone, Copy, Debug)]
 pub enum Pairs<'a> {
     /// From a command.
-    Slice(&'a [(&'a [u8], &'a [u8])]),
+    Slice(&'a [Pair<'a>]),
     /// From a body: `count` pairs of strings, checked.
     Encoded {
         /// How many pairs.
@@ -74,7 +77,7 @@ fn count_u32(count: usize) -> u32 {
     u32::try_from(count).expect("a command has fewer than 2^32 arguments")
 }
 
-fn strings<'a>(bytes: &'a [u8], count: u32) -> impl Iterator<Item = &'a [u8]> {
+fn strings(bytes: &[u8], count: u32) -> impl Iterator<Item = &[u8]> {
     let mut cursor = Cursor::new(bytes);
     (0..count).map(move |_| cursor.string().expect(CHECKED))
 }
@@ -94,19 +97,23 @@ impl<'a> Pairs<'a> {
     }
 
     /// Field and value, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (&'a [u8], &'a [u8])> + use<'a> {
-        let (slice, count, bytes): (&'a [(&'a [u8], &'a [u8])], u32, &'a [u8]) = match *self {
+    pub fn iter(&self) -> impl Iterator<Item = Pair<'a>> + use<'a> {
+        let (slice, count, bytes): (&'a [Pair<'a>], u32, &'a [u8]) = match *self {
             Pairs::Slice(pairs) => (pairs, 0, &[]),
             Pairs::Encoded { count, bytes } => (&[], count, bytes),
         };
         let mut cursor = Cursor::new(bytes);
-        let encoded = (0..count).map(move |_| (cursor.string().expect(CHECKED), cursor.string().expect(CHECKED)));
+        let encoded =
+            (0..count).map(move |_| (cursor.string().expect(CHECKED), cursor.string().expect(CHECKED)));
         slice.iter().copied().chain(encoded)
     }
 
     pub(crate) fn body_len(&self) -> u64 {
         4 + match *self {
-            Pairs::Slice(pairs) => pairs.iter().map(|(field, value)| string_len(field) + string_len(value)).sum(),
+            Pairs::Slice(pairs) => pairs
+                .iter()
+                .map(|(field, value)| string_len(field) + string_len(value))
+                .sum(),
             Pairs::Encoded { bytes, .. } => bytes.len() as u64,
         }
     }
@@ -128,8 +135,8 @@ impl<'a> Pairs<'a> {
     }
 }
 
-impl<'a> From<&'a [(&'a [u8], &'a [u8])]> for Pairs<'a> {
-    fn from(pairs: &'a [(&'a [u8], &'a [u8])]) -> Self {
+impl<'a> From<&'a [Pair<'a>]> for Pairs<'a> {
+    fn from(pairs: &'a [Pair<'a>]) -> Self {
         Pairs::Slice(pairs)
     }
 }
@@ -210,9 +217,10 @@ impl<'a> SubRecords<'a> {
 
     pub(crate) fn body_len(&self) -> u64 {
         4 + match *self {
-            SubRecords::Slice(records) => {
-                records.iter().map(|(_, record)| SUB_HEADER_BYTES + record.body_len()).sum()
-            }
+            SubRecords::Slice(records) => records
+                .iter()
+                .map(|(_, record)| SUB_HEADER_BYTES + record.body_len())
+                .sum(),
             SubRecords::Encoded { bytes, .. } => bytes.len() as u64,
         }
     }
@@ -220,7 +228,10 @@ impl<'a> SubRecords<'a> {
     pub(crate) fn put(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&count_u32(self.len()).to_le_bytes());
         for (db, record) in self.iter() {
-            assert!(record.opcode().is_transactional(), "only changes of keys stand inside a transaction");
+            assert!(
+                record.opcode().is_transactional(),
+                "only changes of keys stand inside a transaction"
+            );
             out.push(record.opcode().to_byte());
             out.push(db);
             let length = u32::try_from(record.body_len()).expect("bodies are bounded by the record limit");
@@ -236,7 +247,11 @@ impl<'a> SubRecords<'a> {
         for _ in 0..count {
             read_sub(&mut parts)?;
         }
-        if parts.is_at_end() { Ok(SubRecords::Encoded { count, bytes }) } else { Err(BodyError::TrailingBytes) }
+        if parts.is_at_end() {
+            Ok(SubRecords::Encoded { count, bytes })
+        } else {
+            Err(BodyError::TrailingBytes)
+        }
     }
 }
 
@@ -274,22 +289,30 @@ impl<'a> MemberList<'a> {
             MemberList::Encoded { count, bytes } => (&[], count, bytes),
         };
         let mut cursor = Cursor::new(bytes);
-        let encoded = (0..count).map(move |_| (cursor.node().expect(CHECKED), cursor.string().expect(CHECKED)));
-        slice.iter().map(|member| (member.node, member.address.as_bytes())).chain(encoded)
+        let encoded =
+            (0..count).map(move |_| (cursor.node().expect(CHECKED), cursor.string().expect(CHECKED)));
+        slice
+            .iter()
+            .map(|member| (member.node, member.address.as_bytes()))
+            .chain(encoded)
     }
 
     /// The list, owned.
     pub fn to_members(&self) -> Vec<Member> {
         self.iter()
-            .map(|(node, address)| Member { node, address: String::from_utf8_lossy(address).into_owned() })
+            .map(|(node, address)| Member {
+                node,
+                address: String::from_utf8_lossy(address).into_owned(),
+            })
             .collect()
     }
 
     pub(crate) fn body_len(&self) -> u64 {
         4 + match *self {
-            MemberList::Slice(members) => {
-                members.iter().map(|member| 16 + string_len(member.address.as_bytes())).sum()
-            }
+            MemberList::Slice(members) => members
+                .iter()
+                .map(|member| 16 + string_len(member.address.as_bytes()))
+                .sum(),
             MemberList::Encoded { bytes, .. } => bytes.len() as u64,
         }
     }
@@ -309,7 +332,10 @@ impl<'a> MemberList<'a> {
         for _ in 0..count {
             let node = cursor.node()?;
             let address = std::str::from_utf8(cursor.string()?).map_err(|_| BodyError::AddressNotUtf8)?;
-            members.push(Member { node, address: address.to_owned() });
+            members.push(Member {
+                node,
+                address: address.to_owned(),
+            });
         }
         Ok(members)
     }
@@ -322,7 +348,11 @@ impl<'a> MemberList<'a> {
             members.node()?;
             std::str::from_utf8(members.string()?).map_err(|_| BodyError::AddressNotUtf8)?;
         }
-        if members.is_at_end() { Ok(MemberList::Encoded { count, bytes }) } else { Err(BodyError::TrailingBytes) }
+        if members.is_at_end() {
+            Ok(MemberList::Encoded { count, bytes })
+        } else {
+            Err(BodyError::TrailingBytes)
+        }
     }
 }
 
@@ -340,5 +370,9 @@ fn walk(bytes: &[u8], count: u64) -> Result<(), BodyError> {
     for _ in 0..count {
         cursor.string()?;
     }
-    if cursor.is_at_end() { Ok(()) } else { Err(BodyError::TrailingBytes) }
+    if cursor.is_at_end() {
+        Ok(())
+    } else {
+        Err(BodyError::TrailingBytes)
+    }
 }

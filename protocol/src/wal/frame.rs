@@ -52,7 +52,13 @@ pub const fn padded(bytes: u64) -> u64 {
 impl FrameHeader {
     /// The header of a seal at `end`.
     pub const fn seal(end: Lsn, synced: Lsn) -> Self {
-        FrameHeader { payload_bytes: 0, lsn: end, synced, count: 0, seal: true }
+        FrameHeader {
+            payload_bytes: 0,
+            lsn: end,
+            synced,
+            count: 0,
+            seal: true,
+        }
     }
 
     /// The 32 bytes of the header, for a segment with this salt.

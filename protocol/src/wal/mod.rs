@@ -7,7 +7,7 @@ pub mod record;
 pub mod scan;
 pub mod segment_header;
 
-pub use fields::{MemberList, Pairs, Strings, SubRecords};
+pub use fields::{MemberList, Pair, Pairs, Strings, SubRecords};
 pub use frame::{FRAME_ALIGN, FRAME_HEADER_BYTES, FrameHeader, Salt, padded};
 pub use opcode::{DeleteReason, EpochReason, Opcode};
 pub use record::{BodyError, RECORD_BYTES_MAX, RECORD_HEADER_BYTES, RawRecord, Record, RecordError};

@@ -77,7 +77,10 @@ impl SegmentHeader {
         out[64..72].copy_from_slice(&self.epoch.number.to_le_bytes());
         out[72..80].copy_from_slice(&self.epoch.nonce.to_le_bytes());
         if let Some(predecessor) = self.predecessor {
-            assert!(predecessor.first_lsn < predecessor.end_lsn, "a segment without a record has no successor");
+            assert!(
+                predecessor.first_lsn < predecessor.end_lsn,
+                "a segment without a record has no successor"
+            );
             out[80..88].copy_from_slice(&predecessor.first_lsn.get().to_le_bytes());
             out[88..96].copy_from_slice(&predecessor.end_lsn.get().to_le_bytes());
             out[96..100].copy_from_slice(&predecessor.crc.to_le_bytes());
@@ -120,13 +123,24 @@ impl SegmentHeader {
         let crc = cursor.u32().map_err(damaged)?;
         let predecessor = match (first, end, crc) {
             (Lsn::ZERO, Lsn::ZERO, 0) => None,
-            _ if first < end => Some(Predecessor { first_lsn: first, end_lsn: end, crc }),
+            _ if first < end => Some(Predecessor {
+                first_lsn: first,
+                end_lsn: end,
+                crc,
+            }),
             _ => return Err(HeaderError::Damaged),
         };
         if zero != 0 {
             return Err(HeaderError::Damaged);
         }
-        Ok(SegmentHeader { node, cluster, first_lsn, salt, epoch, predecessor })
+        Ok(SegmentHeader {
+            node,
+            cluster,
+            first_lsn,
+            salt,
+            epoch,
+            predecessor,
+        })
     }
 }
 
