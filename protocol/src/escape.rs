@@ -29,7 +29,7 @@ fn push_hex(out: &mut String, byte: u32) {
 
 /// Why a text is not an escaped one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a backslash at character {at} is followed by neither a backslash nor xNN")]
+#[error("the backslash at byte {at} is followed by neither a backslash nor xNN")]
 pub struct UnescapeError {
     /// Byte offset of the backslash.
     pub at: usize,
@@ -52,7 +52,9 @@ pub fn unescape(text: &str) -> Result<Vec<u8>, UnescapeError> {
                 at += 2;
             }
             Some(b'x') => {
-                let digits = text.get(at + 2..at + 4).filter(|pair| pair.bytes().all(|b| b.is_ascii_hexdigit()));
+                let digits = text
+                    .get(at + 2..at + 4)
+                    .filter(|pair| pair.bytes().all(|b| b.is_ascii_hexdigit()));
                 let value = digits.and_then(|pair| u8::from_str_radix(pair, 16).ok());
                 out.push(value.ok_or(UnescapeError { at })?);
                 at += 4;
