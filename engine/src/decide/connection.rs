@@ -1,0 +1,162 @@
+//! Commands about the connection itself: `PING`, `ECHO`, `SELECT`, `HELLO`, `CLIENT`, `QUIT`.
+//!
+//! They say nothing about the state, so their replies wait for nothing but the replies before them.
+
+use idem_protocol::command::args::{is, parse_i64};
+use idem_protocol::command::errors::{self, Text};
+use idem_protocol::command::{SubcommandId, docs};
+use idem_protocol::resp::Protocol;
+use idem_protocol::resp::encode::Reply;
+
+use super::introspect::shorten;
+use super::{Call, Decided, View, shown};
+use crate::decision::{Action, Decision};
+use crate::info::{REDIS_VERSION, SERVER_NAME};
+use crate::session::SessionChange;
+
+/// Longest name that a connection may give itself, its library or the library's version. Redis has no limit; here a
+/// name is held for as long as its connection, and ten thousand connections must not hold gigabytes of them.
+const NAME_BYTES_MAX: usize = 1024;
+
+pub(super) fn ping<'c: 'k, 'k>(call: Call<'c>) -> Decided<'c, 'k> {
+    match call.args.len() {
+        1 => Ok(Decision::reply(Reply::Pong)),
+        2 => echo(call),
+        _ => Err(errors::wrong_arguments(call.name())),
+    }
+}
+
+pub(super) fn echo<'c: 'k, 'k>(call: Call<'c>) -> Decided<'c, 'k> {
+    Ok(Decision::reply(Reply::Bulk(call.arg(1))))
+}
+
+pub(super) fn quit<'c, 'k>() -> Decided<'c, 'k> {
+    Ok(Decision {
+        action: Action::Close,
+        ..Decision::reply(Reply::Ok)
+    })
+}
+
+pub(super) fn select<'c: 'k, 'k>(call: Call<'c>, view: &View<'k>) -> Decided<'c, 'k> {
+    let number = parse_i64(call.arg(1)).ok_or_else(errors::not_an_integer)?;
+    let db = u8::try_from(number)
+        .ok()
+        .filter(|db| u16::from(*db) < view.statistics().databases());
+    let db = db.ok_or_else(errors::database_out_of_range)?;
+    Ok(Decision {
+        session: SessionChange::Select(db),
+        ..Decision::reply(Reply::Ok)
+    })
+}
+
+/// `HELLO [version [AUTH user password] [SETNAME name]]`.
+///
+/// Clients take three things from the map: `proto`, `id` (client-side caching) and `version`, from which some decide
+/// which commands exist; they parse it as three numbers, so it is the version of Redis whose behaviour is kept to. None
+/// needs `server` to be `redis`; it says what this is.
+pub(super) fn hello<'c: 'k, 'k>(call: Call<'c>, view: &View<'k>) -> Decided<'c, 'k> {
+    let mut protocol = view.session().protocol;
+    if let Some(version) = call.args.get(1) {
+        protocol = match parse_i64(version) {
+            Some(2) => Protocol::Resp2,
+            Some(3) => Protocol::Resp3,
+            Some(_) => return Err(errors::unsupported_protocol()),
+            None => return Err("ERR Protocol version is not an integer or out of range".into()),
+        };
+    }
+    let mut name = None;
+    let mut login = false;
+    let mut at = 2;
+    while let Some(word) = call.args.get(at) {
+        let left = call.args.len() - at - 1;
+        if is(word, "AUTH") && left >= 2 {
+            login = true;
+            at += 3;
+        } else if is(word, "SETNAME") && left >= 1 {
+            let given = call.arg(at + 1);
+            check_name(given, "Client names")?;
+            name = Some(given);
+            at += 2;
+        } else {
+            return Err(format!("ERR Syntax error in HELLO option '{}'", shown(word)).into());
+        }
+    }
+    if login {
+        // There are no users to log in as. Accepting any password would let a client believe that it was checked.
+        return Err(
+            "ERR AUTH <password> called without any password configured for the default user. \
+                    Are you sure your configuration is correct?"
+                .into(),
+        );
+    }
+    let fields = [
+        ("server", Reply::text(SERVER_NAME)),
+        ("version", Reply::text(REDIS_VERSION)),
+        ("proto", Reply::Int(protocol.number())),
+        (
+            "id",
+            Reply::Int(i64::try_from(view.session().id).unwrap_or(i64::MAX)),
+        ),
+        ("mode", Reply::text("standalone")),
+        ("role", Reply::text("master")),
+        ("modules", Reply::Array(Vec::new())),
+    ];
+    let map = fields
+        .into_iter()
+        .map(|(field, value)| (Reply::text(field), value))
+        .collect();
+    Ok(Decision {
+        session: SessionChange::Hello { protocol, name },
+        ..Decision::reply(Reply::Map(map))
+    })
+}
+
+pub(super) fn client<'c: 'k, 'k>(call: Call<'c>, view: &View<'k>) -> Decided<'c, 'k> {
+    let change = |session| {
+        Ok(Decision {
+            session,
+            ..Decision::reply(Reply::Ok)
+        })
+    };
+    match call.subcommand() {
+        Some(SubcommandId::ClientSetname) => {
+            check_name(call.arg(2), "Client names")?;
+            change(SessionChange::Name(call.arg(2)))
+        }
+        Some(SubcommandId::ClientGetname) => {
+            let name = view.session().name.as_slice();
+            Ok(Decision::reply(if name.is_empty() {
+                Reply::Null
+            } else {
+                Reply::Bulk(name)
+            }))
+        }
+        Some(SubcommandId::ClientId) => Ok(Decision::reply(Reply::Int(
+            i64::try_from(view.session().id).unwrap_or(i64::MAX),
+        ))),
+        Some(SubcommandId::ClientSetinfo) if is(call.arg(2), "LIB-NAME") => {
+            check_name(call.arg(3), "lib-name")?;
+            change(SessionChange::LibraryName(call.arg(3)))
+        }
+        Some(SubcommandId::ClientSetinfo) if is(call.arg(2), "LIB-VER") => {
+            check_name(call.arg(3), "lib-ver")?;
+            change(SessionChange::LibraryVersion(call.arg(3)))
+        }
+        Some(SubcommandId::ClientSetinfo) => {
+            Err(format!("ERR Unrecognized option '{}'", shown(call.arg(2))).into())
+        }
+        Some(SubcommandId::ClientHelp) => Ok(Decision::reply(shorten(docs::help_reply(call.route.spec)))),
+        _ => Err(errors::syntax()),
+    }
+}
+
+/// What stands in one column of a listing: printable ASCII without blanks. Empty is fine and means none.
+fn check_name(name: &[u8], what: &str) -> Result<(), Text> {
+    if !name.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
+        return Err(format!("ERR {what} cannot contain spaces, newlines or special characters.").into());
+    }
+    if name.len() > NAME_BYTES_MAX {
+        return Err(format!("ERR {what} cannot be longer than {NAME_BYTES_MAX} bytes.").into());
+    }
+    Ok(())
+}

@@ -1,0 +1,131 @@
+//! `EXPIRE`, `PEXPIRE`, `TTL`, `PTTL`, `PERSIST`: reading and changing deadlines.
+//!
+//! A relative time becomes an absolute one here, once, from the decision's `now`; records carry nothing else.
+
+use idem_protocol::command::args::{is, parse_i64};
+use idem_protocol::command::errors::{self, Text};
+use idem_protocol::resp::encode::Reply;
+use idem_protocol::wal::{DeleteReason, Record};
+use idem_protocol::{Deadline, UnixMs};
+
+use super::{Call, Decided, View, shown};
+use crate::decision::Decision;
+
+/// What a command counts in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Unit {
+    Seconds,
+    Milliseconds,
+}
+
+/// A time argument in Unix milliseconds, counted from `base` when there is one. Possibly in the past or negative, for
+/// the caller to judge. An error when it is no integer, or when no 64-bit integer holds it in milliseconds.
+pub(super) fn absolute(time: &[u8], unit: Unit, base: Option<UnixMs>, command: &str) -> Result<i64, Text> {
+    let time = parse_i64(time).ok_or_else(errors::not_an_integer)?;
+    // SET refuses what is not positive before it adds the base: EX 0 is no way to say "now".
+    if command == "set" && time <= 0 {
+        return Err(errors::invalid_expire_time(command));
+    }
+    let factor = if unit == Unit::Seconds { 1000 } else { 1 };
+    let base = base.map_or(0, |base| i64::try_from(base.get()).expect("a time has 48 bits"));
+    time.checked_mul(factor)
+        .and_then(|ms| ms.checked_add(base))
+        .ok_or_else(|| errors::invalid_expire_time(command))
+}
+
+#[derive(Clone, Copy, Default)]
+struct Conditions {
+    nx: bool,
+    xx: bool,
+    gt: bool,
+    lt: bool,
+}
+
+pub(super) fn expire<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>, unit: Unit) -> Decided<'c, 'k> {
+    let key = call.arg(1);
+    let conditions = conditions(call)?;
+    let at = absolute(call.arg(2), unit, Some(view.now()), call.name())?;
+
+    let Some(current) = view.live(call.db, key).map(|entry| entry.deadline()) else {
+        return Ok(Decision::reply(Reply::Int(0)));
+    };
+    // A key without a deadline ends later than any that has one.
+    let ends = if current.is_some() {
+        i128::from(current.get())
+    } else {
+        i128::MAX
+    };
+    let refused = (conditions.nx && current.is_some())
+        || (conditions.xx && current.is_none())
+        || (conditions.gt && i128::from(at) <= ends)
+        || (conditions.lt && i128::from(at) >= ends);
+    if refused {
+        return Ok(Decision::reply(Reply::Int(0)));
+    }
+    let deadline = u64::try_from(at).map_or(Deadline::NONE, Deadline::at);
+    let record = if deadline.is_none() || deadline.has_ended(view.now()) {
+        Record::Delete {
+            reason: DeleteReason::Command,
+            key,
+        }
+    } else {
+        Record::DeadlinePut { key, deadline }
+    };
+    Ok(Decision::record(call.db, record, Reply::Int(1)))
+}
+
+fn conditions(call: Call<'_>) -> Result<Conditions, Text> {
+    let mut found = Conditions::default();
+    for word in call.args.tail(3).iter() {
+        let flag = match () {
+            () if is(word, "NX") => &mut found.nx,
+            () if is(word, "XX") => &mut found.xx,
+            () if is(word, "GT") => &mut found.gt,
+            () if is(word, "LT") => &mut found.lt,
+            () => return Err(format!("ERR Unsupported option {}", shown(word)).into()),
+        };
+        *flag = true;
+    }
+    if found.nx && (found.xx || found.gt || found.lt) {
+        return Err("ERR NX and XX, GT or LT options at the same time are not compatible".into());
+    }
+    if found.gt && found.lt {
+        return Err("ERR GT and LT options at the same time are not compatible".into());
+    }
+    Ok(found)
+}
+
+pub(super) fn ttl<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>, unit: Unit) -> Decided<'c, 'k> {
+    let left = match view.live(call.db, call.arg(1)).map(|entry| entry.deadline()) {
+        None => -2,
+        Some(deadline) if deadline.is_none() => -1,
+        Some(deadline) => {
+            let ms = i64::try_from(deadline.get().saturating_sub(view.now().get())).unwrap_or(i64::MAX);
+            match unit {
+                Unit::Milliseconds => ms,
+                // Rounded to the nearest second, as Redis does.
+                Unit::Seconds => ms.saturating_add(500) / 1000,
+            }
+        }
+    };
+    Ok(Decision::reply(Reply::Int(left)))
+}
+
+pub(super) fn persist<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided<'c, 'k> {
+    let key = call.arg(1);
+    let has_deadline = view
+        .live(call.db, key)
+        .is_some_and(|entry| entry.deadline().is_some());
+    Ok(if has_deadline {
+        Decision::record(
+            call.db,
+            Record::DeadlinePut {
+                key,
+                deadline: Deadline::NONE,
+            },
+            Reply::Int(1),
+        )
+    } else {
+        Decision::reply(Reply::Int(0))
+    })
+}

@@ -1,0 +1,131 @@
+//! What each command means: a read-only look at the state, and a [`Decision`].
+//!
+//! A new command is a row of the command table, one line of the match in [`decide`], and one function in a file of this
+//! folder. The function gets the [`Call`] (what the client sent) and the [`View`] (the state it may look at). All looks at
+//! keys go through the view, which keeps what the reply depends on and whether the log's time has to move first; a
+//! command can forget neither.
+//!
+//! Arguments are checked before the state is looked at: an error about arguments alone depends on nothing.
+
+mod connection;
+mod database;
+mod expire;
+mod hash;
+mod idem;
+mod introspect;
+mod keys;
+mod scan;
+mod set;
+mod string;
+mod view;
+
+use std::collections::BTreeSet;
+
+use idem_protocol::command::errors::Text;
+use idem_protocol::command::{CommandId, Route, SubcommandId};
+use idem_protocol::resp::Args;
+
+pub(crate) use view::State;
+pub use view::View;
+
+use crate::decision::{Decision, Scratch};
+
+/// A decision, or the text of an error that changes nothing.
+pub(crate) type Decided<'c, 'k> = Result<Decision<'c, 'k>, Text>;
+
+/// What a client sent: a command whose name, subcommand and number of arguments fit its row.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'c> {
+    /// The command's row, and its subcommand's.
+    pub route: Route,
+    /// The arguments, the name first.
+    pub args: Args<'c>,
+    /// The database that the connection has selected.
+    pub db: u8,
+    /// Room for lists of arguments.
+    pub scratch: &'c Scratch<'c>,
+}
+
+impl<'c> Call<'c> {
+    /// Argument `index`; the command's name is argument 0. For places that the arity covers.
+    pub(crate) fn arg(&self, index: usize) -> &'c [u8] {
+        self.args.get(index).unwrap_or_default()
+    }
+
+    /// Which subcommand or action, when there is one.
+    pub(crate) fn subcommand(&self) -> Option<SubcommandId> {
+        self.route.subcommand.map(|sub| sub.id)
+    }
+
+    /// The command's name, as error texts spell it.
+    pub(crate) fn name(&self) -> &'static str {
+        self.route.full_name()
+    }
+}
+
+/// Decides one command. Reads only.
+pub fn decide<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decision<'c, 'k> {
+    let decided = match call.route.spec.id {
+        CommandId::Idem => idem::decide(call, view),
+        CommandId::Get => string::get(call, view),
+        CommandId::Set => set::decide(call, view),
+        CommandId::Strlen => string::strlen(call, view),
+        CommandId::Del => keys::del(call, view),
+        CommandId::Exists => keys::exists(call, view),
+        CommandId::Type => keys::type_of(call, view),
+        CommandId::Expire => expire::expire(call, view, expire::Unit::Seconds),
+        CommandId::Pexpire => expire::expire(call, view, expire::Unit::Milliseconds),
+        CommandId::Ttl => expire::ttl(call, view, expire::Unit::Seconds),
+        CommandId::Pttl => expire::ttl(call, view, expire::Unit::Milliseconds),
+        CommandId::Persist => expire::persist(call, view),
+        CommandId::Hset => hash::hset(call, view),
+        CommandId::Hget => hash::hget(call, view),
+        CommandId::Hdel => hash::hdel(call, view),
+        CommandId::Hgetall => hash::hgetall(call, view),
+        CommandId::Scan => scan::decide(call, view),
+        CommandId::Dbsize => database::dbsize(call, view),
+        CommandId::Flushdb => database::flushdb(call),
+        CommandId::Flushall => database::flushall(call),
+        CommandId::Save => database::save(view),
+        CommandId::Bgsave => database::bgsave(call, view),
+        CommandId::Lastsave => database::lastsave(view),
+        CommandId::Client => connection::client(call, view),
+        CommandId::Echo => connection::echo(call),
+        CommandId::Hello => connection::hello(call, view),
+        CommandId::Ping => connection::ping(call),
+        CommandId::Quit => connection::quit(),
+        CommandId::Select => connection::select(call, view),
+        CommandId::Command => introspect::command(call),
+        CommandId::Info => introspect::info(call, view),
+    };
+    decided.unwrap_or_else(Decision::error)
+}
+
+/// The items without repetitions, in order. One item costs nothing; for more a set is kept, ordered and not hashed: no
+/// client can choose items that make it slow.
+pub(crate) fn distinct<'c>(items: impl Iterator<Item = &'c [u8]>) -> impl Iterator<Item = &'c [u8]> {
+    let mut first = None;
+    let mut seen = BTreeSet::new();
+    items.filter(move |item| match first {
+        None => {
+            first = Some(*item);
+            true
+        }
+        Some(first) => *item != first && seen.insert(*item),
+    })
+}
+
+/// A count as a reply says it.
+pub(crate) fn count(count: usize) -> i64 {
+    i64::try_from(count).expect("nothing in memory is counted beyond 63 bits")
+}
+
+/// The beginning of a client's bytes, for an error text.
+pub(crate) fn shown(bytes: &[u8]) -> String {
+    const SHOWN_BYTES: usize = 128;
+    let cut = bytes.get(..SHOWN_BYTES).unwrap_or(bytes);
+    String::from_utf8_lossy(cut)
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect()
+}

@@ -1,0 +1,188 @@
+//! The state as a command may look at it, and the record of what it looked at.
+
+use idem_protocol::command::errors::{self, Text};
+use idem_protocol::idem::{IdemError, IdemRecord};
+use idem_protocol::{Deadline, Epoch, Lsn, UnixMs};
+
+use crate::barrier::Barrier;
+use crate::counters::Counters;
+use crate::info::Facts;
+use crate::keyspace::{EntryRef, HashValue, Keyspace, ValueRef};
+use crate::session::Session;
+
+/// Everything that there is to look at. Only a [`View`] looks.
+#[derive(Clone, Copy)]
+pub(crate) struct State<'k> {
+    pub(crate) keyspace: &'k Keyspace,
+    pub(crate) barrier: &'k Barrier,
+    pub(crate) counters: &'k Counters,
+    pub(crate) facts: &'k dyn Facts,
+    pub(crate) session: &'k Session,
+    pub(crate) epoch: Epoch,
+    pub(crate) bulk_bytes_max: usize,
+}
+
+/// One command's look at the state, at one `now`.
+pub struct View<'k> {
+    state: State<'k>,
+    now: UnixMs,
+    depends_on: Lsn,
+    needs_clock: bool,
+}
+
+impl<'k> View<'k> {
+    pub(crate) const fn new(state: State<'k>, now: UnixMs) -> Self {
+        View {
+            state,
+            now,
+            depends_on: Lsn::ZERO,
+            needs_clock: false,
+        }
+    }
+
+    /// The decision's time: never below the log's, and exactly what its records carry.
+    pub const fn now(&self) -> UnixMs {
+        self.now
+    }
+
+    /// Who asks.
+    pub const fn session(&self) -> &'k Session {
+        self.state.session
+    }
+
+    /// Longest string that the configuration allows (`proto-max-bulk-len`), in bytes.
+    pub const fn bulk_bytes_max(&self) -> usize {
+        self.state.bulk_bytes_max
+    }
+
+    /// The epoch in which this node is primary.
+    pub const fn epoch(&self) -> Epoch {
+        self.state.epoch
+    }
+
+    /// Totals, for INFO.
+    pub const fn counters(&self) -> &'k Counters {
+        self.state.counters
+    }
+
+    /// What the server knows.
+    pub const fn facts(&self) -> &'k dyn Facts {
+        self.state.facts
+    }
+
+    /// The newest change that was looked at; zero when nothing was.
+    pub fn depends_on(&self) -> Lsn {
+        self.depends_on
+    }
+
+    /// Whether something was taken as ended that the log does not know to have ended: unless the command's own records
+    /// carry the time, a Clock record has to.
+    pub fn needs_clock(&self) -> bool {
+        self.needs_clock
+    }
+
+    /// The entry of a key, when it is there and has not ended.
+    pub fn live(&mut self, db: u8, key: &[u8]) -> Option<EntryRef<'k>> {
+        let keyspace = self.state.keyspace;
+        self.depend(self.state.barrier.of_key(db, keyspace.key_hash(key)));
+        let entry = keyspace.get(db, key)?;
+        if self.ended(entry.deadline()) {
+            None
+        } else {
+            Some(entry)
+        }
+    }
+
+    /// The string of a key; an error for another type.
+    pub fn string(&mut self, db: u8, key: &[u8]) -> Result<Option<&'k [u8]>, Text> {
+        match self.live(db, key).map(|entry| entry.value()) {
+            None => Ok(None),
+            Some(ValueRef::String(bytes)) => Ok(Some(bytes)),
+            Some(ValueRef::Hash(_)) => Err(errors::wrong_type()),
+        }
+    }
+
+    /// The hash of a key with the key's deadline; an error for another type.
+    pub fn hash(&mut self, db: u8, key: &[u8]) -> Result<Option<(&'k HashValue, Deadline)>, Text> {
+        match self.live(db, key).map(|entry| (entry.value(), entry.deadline())) {
+            None => Ok(None),
+            Some((ValueRef::Hash(hash), deadline)) => Ok(Some((hash, deadline))),
+            Some((ValueRef::String(_), _)) => Err(errors::wrong_type()),
+        }
+    }
+
+    /// The IDEM record of a key with its deadline. What is no well-formed record is of the wrong type, whatever its
+    /// deadline; a record without a deadline is an error of its own, because its retention was taken away.
+    pub fn idem(&mut self, db: u8, key: &[u8]) -> Result<Option<(IdemRecord<'k>, Deadline)>, Text> {
+        let Some(entry) = self.live(db, key) else {
+            return Ok(None);
+        };
+        let record = match entry.value() {
+            ValueRef::String(bytes) => IdemRecord::decode_stored(bytes),
+            ValueRef::Hash(_) => Err(IdemError::NotARecord),
+        };
+        let record = record.map_err(|_| errors::wrong_type())?;
+        if entry.deadline().is_none() {
+            return Err("ERR the record has no deadline: it was taken away, for instance by PERSIST".into());
+        }
+        Ok(Some((record, entry.deadline())))
+    }
+
+    /// One step of a scan over the live entries of a database; answers the next cursor, 0 at the end.
+    pub fn scan(&mut self, db: u8, cursor: u64, count: usize, visit: &mut dyn FnMut(EntryRef<'k>)) -> u64 {
+        self.depend_on_everything();
+        let keyspace = self.state.keyspace;
+        keyspace.scan(db, cursor, count, &mut |entry| {
+            if !self.ended(entry.deadline()) {
+                visit(entry);
+            }
+        })
+    }
+
+    /// How many entries a database holds, ended ones that wait to be reclaimed included, as in Redis.
+    pub fn len(&mut self, db: u8) -> u64 {
+        self.depend_on_everything();
+        self.state.keyspace.len(db)
+    }
+
+    /// The keyspace, for numbers about it that say nothing about single keys: no reply waits for those.
+    pub fn statistics(&self) -> &'k Keyspace {
+        self.state.keyspace
+    }
+
+    /// The positions of the log.
+    pub fn barrier(&self) -> &'k Barrier {
+        self.state.barrier
+    }
+
+    fn depend_on_everything(&mut self) {
+        self.depend(self.state.barrier.marks().appended());
+    }
+
+    fn depend(&mut self, on: Lsn) {
+        self.depends_on = self.depends_on.max(on);
+    }
+
+    /// Whether a deadline has come, and what saying so depends on.
+    fn ended(&mut self, deadline: Deadline) -> bool {
+        if !deadline.has_ended(self.now) {
+            return false;
+        }
+        if deadline.has_ended(self.state.barrier.log_time()) {
+            self.depend(self.state.barrier.of_time(deadline.get()));
+        } else {
+            self.needs_clock = true;
+        }
+        true
+    }
+}
+
+impl std::fmt::Debug for View<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("View")
+            .field("now", &self.now)
+            .field("depends_on", &self.depends_on)
+            .field("needs_clock", &self.needs_clock)
+            .finish_non_exhaustive()
+    }
+}

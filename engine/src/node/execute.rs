@@ -1,0 +1,172 @@
+//! One command, from its arguments to its reply.
+
+use idem_protocol::command;
+use idem_protocol::command::errors::Text;
+use idem_protocol::resp::Args;
+use idem_protocol::resp::encode::{Reply, encode};
+use idem_protocol::wal::{RECORD_BYTES_MAX, Record};
+use idem_protocol::{Lsn, UnixMs};
+
+use super::{Node, Outcome};
+use crate::decide::{Call, State, View, decide};
+use crate::decision::{Action, Decision, Effects, Records, Scratch};
+use crate::info::Facts;
+use crate::log::{Log, Reservation};
+use crate::session::{Session, SessionChange};
+
+const NO_SPACE: &str = "MISCONF No space can be reserved in the log: nothing was written. Reads are answered, and writes \
+                        work again when there is space.";
+
+impl Node {
+    /// Runs one command at `now` and appends its reply to `out`.
+    ///
+    /// Either everything happens in this call (records appended and applied, reply encoded, session changed, counted) or,
+    /// for [`Outcome::Wait`], nothing at all.
+    pub fn execute<L: Log>(
+        &mut self,
+        session: &mut Session,
+        args: Args<'_>,
+        now: UnixMs,
+        log: &mut L,
+        facts: &dyn Facts,
+        out: &mut Vec<u8>,
+    ) -> Outcome {
+        #[cfg(feature = "sabotage")]
+        self.append_late_deadlines(now, log);
+
+        let route = match command::resolve(args) {
+            Ok(route) => route,
+            Err(text) => return self.refuse(session, text, out),
+        };
+        let scratch = Scratch::default();
+        let call = Call {
+            route,
+            args,
+            db: session.db,
+            scratch: &scratch,
+        };
+        let log_time = self.barrier.log_time();
+        let mut can_write = log.can_write();
+        loop {
+            // What had not ended by the log's time cannot end while no record can say so: a restart would show it again.
+            let now = if can_write { now.max(log_time) } else { log_time };
+            let state = State {
+                keyspace: &self.keyspace,
+                barrier: &self.barrier,
+                counters: &self.counters,
+                facts,
+                session,
+                epoch: self.epoch,
+                bulk_bytes_max: self.config.bulk_bytes_max,
+            };
+            let mut view = View::new(state, now);
+            let mut decision = decide(call, &mut view);
+            let depends_on = view.depends_on();
+            if let Some(bytes) = too_large(&decision.records) {
+                decision = Decision::error(format!(
+                    "ERR the command needs a log record of {bytes} bytes, the limit is {RECORD_BYTES_MAX}"
+                ));
+            }
+            if decision.records.is_empty() && view.needs_clock() {
+                decision.records.push((0, Record::Clock));
+            }
+            if !decision.records.is_empty() {
+                if !can_write {
+                    decision = Decision::error(NO_SPACE);
+                } else {
+                    match log.reserve(reserved_bytes(&decision.records)) {
+                        Reservation::Granted => {}
+                        Reservation::Wait => return Outcome::Wait,
+                        Reservation::NoSpace => {
+                            can_write = false;
+                            continue;
+                        }
+                    }
+                }
+            }
+            // From here on nothing can fail. The reply borrows from the state that its records are about to change.
+            let (
+                reply,
+                Effects {
+                    records,
+                    session: change,
+                    action,
+                    tally,
+                },
+            ) = decision.split();
+            if action != Action::SnapshotThenAnswer {
+                let protocol = match change {
+                    SessionChange::Hello { protocol, .. } => protocol,
+                    _ => session.protocol,
+                };
+                encode(&reply, protocol, out);
+            }
+            let is_error = reply.is_error();
+            drop(reply);
+            self.counters.error_replies += u64::from(is_error);
+            self.counters.commands += 1;
+            self.counters.count(tally);
+            session.commands += 1;
+            session.change(change);
+            // The last end is the highest, and everything that was looked at lies below it.
+            let depends_on = self.commit_all(log, now, &records).unwrap_or(depends_on);
+            return match action {
+                Action::Answer => Outcome::Reply { depends_on },
+                Action::Close => Outcome::Close { depends_on },
+                Action::Snapshot => Outcome::Snapshot {
+                    wait: false,
+                    depends_on,
+                },
+                Action::SnapshotThenAnswer => Outcome::Snapshot {
+                    wait: true,
+                    depends_on,
+                },
+            };
+        }
+    }
+
+    /// Appends and applies the records of one command; answers the end of the last one.
+    fn commit_all<L: Log>(&mut self, log: &mut L, now: UnixMs, records: &Records<'_>) -> Option<Lsn> {
+        let mut end = None;
+        for (db, record) in records {
+            #[cfg(feature = "sabotage")]
+            if let Some(first_half) = self.commit_without_deadline(log, now, *db, record) {
+                end = Some(first_half);
+                continue;
+            }
+            end = Some(self.commit(log, now, *db, record));
+        }
+        end
+    }
+
+    /// An error about the arguments alone: it says nothing about the state and waits for nothing.
+    fn refuse(&mut self, session: &mut Session, text: Text, out: &mut Vec<u8>) -> Outcome {
+        encode(&Reply::Error(text), session.protocol, out);
+        session.commands += 1;
+        self.counters.commands += 1;
+        self.counters.error_replies += 1;
+        Outcome::Reply {
+            depends_on: Lsn::ZERO,
+        }
+    }
+}
+
+/// The size of a record that no node would take, if there is one.
+fn too_large(records: &Records<'_>) -> Option<u64> {
+    records
+        .iter()
+        .map(|(_, record)| record.encoded_len())
+        .find(|bytes| *bytes > RECORD_BYTES_MAX)
+}
+
+/// What all records of one command take in the log.
+fn reserved_bytes(records: &Records<'_>) -> u64 {
+    let bytes: u64 = records.iter().map(|(_, record)| record.encoded_len()).sum();
+    // A broken build writes transitions as another kind of record, whose value has a length of its own.
+    let broken = if cfg!(feature = "sabotage") {
+        4 * records.len() as u64
+    } else {
+        0
+    };
+    bytes + broken
+}

@@ -1,0 +1,214 @@
+//! One shard without its input and output: commands and events go in, bytes of replies and positions come out.
+//!
+//! ```text
+//! recovery ── recover(record)… ── open(end) ─┐
+//!                                            ▼
+//! command ── execute(now, log, out) ──▶ resolve ─▶ decide(state, now) ─▶ reserve ─┬─▶ Wait: nothing happened
+//!                                                                                 ├─▶ no space: decide at the log's time
+//!                                                                                 └─▶ encode reply ─▶ append + apply
+//! log thread ── progress(written, synced) ──▶ barrier(now): replies that depend on no more than this may go out
+//! timer ── tick(now, log) ──▶ memory of what has ended comes back; now and then a Clock record
+//! ```
+//!
+//! *In*: one call at a time, by the shard's only owner. Time enters with every call and is the server's clock, which
+//! never runs backwards. *Out*: replies are appended to the caller's buffer at once, and each comes with the position
+//! that it depends on. The caller keeps their order and holds each back until [`Node::barrier`] has reached the highest
+//! position so far on that connection.
+
+mod execute;
+#[cfg(feature = "sabotage")]
+mod sabotage;
+#[cfg(test)]
+mod tests;
+mod tick;
+
+use idem_protocol::wal::Record;
+use idem_protocol::{Epoch, Lsn, UnixMs};
+
+pub use crate::barrier::Durability;
+#[cfg(feature = "sabotage")]
+pub use sabotage::Sabotage;
+pub use tick::Tick;
+
+use crate::barrier::{Barrier, RecentChanges};
+use crate::counters::Counters;
+use crate::keyspace::Keyspace;
+use crate::log::Log;
+#[cfg(feature = "sabotage")]
+use sabotage::LateDeadlines;
+
+/// What a node is told once.
+#[derive(Clone, Debug)]
+pub struct NodeConfig {
+    /// Databases that clients may select: 1 to 256.
+    pub databases: u16,
+    /// Random, new for each process: keeps clients from choosing keys that collide.
+    pub hash_seed: [u64; 4],
+    /// `appendfsync`.
+    pub policy: Durability,
+    /// `proto-max-bulk-len`, in bytes.
+    pub bulk_bytes_max: usize,
+    /// How this build is broken on purpose.
+    #[cfg(feature = "sabotage")]
+    pub sabotage: Sabotage,
+}
+
+/// What became of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The reply was appended to the output.
+    Reply {
+        /// It may go out when the barrier is here.
+        depends_on: Lsn,
+    },
+    /// The log has no room at this moment. Nothing was written to the output and nothing changed: call again with the
+    /// same command after the next event of the log.
+    Wait,
+    /// As `Reply`; afterwards the connection is closed.
+    Close {
+        /// It may go out when the barrier is here.
+        depends_on: Lsn,
+    },
+    /// A snapshot is asked for.
+    Snapshot {
+        /// True for `SAVE`: nothing was appended to the output, the caller answers when the snapshot is done. False for
+        /// `BGSAVE`: the reply is there already; while a snapshot runs, another one follows it.
+        wait: bool,
+        /// The reply may go out when the barrier is here.
+        depends_on: Lsn,
+    },
+}
+
+/// One shard's state and what is known about its log.
+#[derive(Debug)]
+pub struct Node {
+    config: NodeConfig,
+    keyspace: Keyspace,
+    barrier: Barrier,
+    counters: Counters,
+    epoch: Epoch,
+    /// The newest time seen by recovery. Snapshot items and log records overlap, so it is a maximum.
+    recovered_time: UnixMs,
+    /// The last Clock record written for reclaiming.
+    reclaim_clock: (Lsn, UnixMs),
+    #[cfg(feature = "sabotage")]
+    late: LateDeadlines,
+}
+
+impl Node {
+    /// An empty node that has not been opened.
+    pub fn new(config: NodeConfig) -> Self {
+        assert!(
+            (1..=256).contains(&config.databases),
+            "a record names its database in one byte"
+        );
+        Node {
+            keyspace: Keyspace::new(config.databases, config.hash_seed),
+            barrier: Barrier::new(config.policy, Lsn::ZERO, UnixMs::ZERO),
+            counters: Counters::default(),
+            epoch: Epoch::default(),
+            recovered_time: UnixMs::ZERO,
+            reclaim_clock: (Lsn::ZERO, UnixMs::ZERO),
+            #[cfg(feature = "sabotage")]
+            late: LateDeadlines::default(),
+            config,
+        }
+    }
+
+    /// Forgets everything recovered, for recovery that starts over.
+    pub fn reset(&mut self) {
+        self.keyspace.clear();
+        self.barrier.reopen(Lsn::ZERO, UnixMs::ZERO);
+        self.recovered_time = UnixMs::ZERO;
+        self.reclaim_clock = (Lsn::ZERO, UnixMs::ZERO);
+    }
+
+    /// Takes one record during recovery, from a snapshot or from the log, in their order. `end` is the record's end.
+    pub fn recover(&mut self, _end: Lsn, time: UnixMs, db: u8, record: &Record<'_>) {
+        self.keyspace.apply(time, db, record);
+        self.recovered_time = self.recovered_time.max(time);
+    }
+
+    /// Serving begins: everything up to `end`, the EpochStart of `epoch` included, is on disk, and the newest record is of
+    /// `log_time`. No reply that looks at the state depends on less than `end`.
+    pub fn open(&mut self, end: Lsn, log_time: UnixMs, epoch: Epoch) {
+        self.barrier.reopen(end, log_time.max(self.recovered_time));
+        self.epoch = epoch;
+        self.reclaim_clock = (end, UnixMs::ZERO);
+    }
+
+    /// The log thread reports its positions. They never go back, and `synced <= written <= appended`.
+    pub fn progress(&mut self, written: Lsn, synced: Lsn, _now: UnixMs) {
+        self.barrier.progress(written, synced);
+    }
+
+    /// Replies that depend on this position, or on less, may go out now. In `everysec` it can fall back while the disk is
+    /// slow, and it moves with the time alone: ask again after a tick.
+    pub fn barrier(&self, now: UnixMs) -> Lsn {
+        #[cfg(feature = "sabotage")]
+        if self.config.sabotage == Sabotage::ReplyBeforeSync {
+            return self.barrier.marks().appended();
+        }
+        self.barrier.position(now)
+    }
+
+    /// The time of the newest record.
+    pub fn log_time(&self) -> UnixMs {
+        self.barrier.log_time().max(self.recovered_time)
+    }
+
+    /// The state, for snapshots, digests and numbers.
+    pub fn keyspace(&self) -> &Keyspace {
+        &self.keyspace
+    }
+
+    /// Totals since the start.
+    pub fn counters(&self) -> &Counters {
+        &self.counters
+    }
+
+    /// The end of the last record appended.
+    pub fn appended(&self) -> Lsn {
+        self.barrier.marks().appended()
+    }
+
+    /// Below this the kernel has every record.
+    pub fn written(&self) -> Lsn {
+        self.barrier.marks().written()
+    }
+
+    /// Below this the disk has every record.
+    pub fn synced(&self) -> Lsn {
+        self.barrier.marks().synced()
+    }
+
+    /// Appends and applies one record: the one place where append order, apply order and lsn order are made the same.
+    fn commit<L: Log>(&mut self, log: &mut L, time: UnixMs, db: u8, record: &Record<'_>) -> Lsn {
+        let end = log.append(time, db, record);
+        assert_eq!(end, log.appended(), "the log answers the end of what it appended");
+        self.barrier.append(end, time);
+        note(self.barrier.changes_mut(), &self.keyspace, db, record, end);
+        self.keyspace.apply(time, db, record);
+        end
+    }
+}
+
+/// Notes what a record changes. Every kind is named: a new one has to say here what its readers wait for.
+fn note(changes: &mut RecentChanges, keyspace: &Keyspace, db: u8, record: &Record<'_>, end: Lsn) {
+    match record {
+        Record::StringPut { key, .. }
+        | Record::Delete { key, .. }
+        | Record::DeadlinePut { key, .. }
+        | Record::HashPut { key, .. }
+        | Record::HashDelete { key, .. }
+        | Record::IdempotencyPut { key, .. } => changes.note_key(db, keyspace.key_hash(key), end),
+        Record::FlushDb => changes.note_database(db, end),
+        Record::FlushAll => changes.note_all(end),
+        Record::Transaction { records } => {
+            records
+                .iter()
+                .for_each(|(db, record)| note(changes, keyspace, db, &record, end));
+        }
+        Record::EpochStart { .. } | Record::Members { .. } | Record::Clock => {}
+    }
+}
