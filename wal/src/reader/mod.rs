@@ -1,0 +1,17 @@
+//! The one reader of the log: the server's recovery, `walctl` and the tests read through it and through nothing else.
+//!
+//! * [`segment`] — a segment, frame by frame; a frame is valid only whole.
+//! * [`snapshot`] — a snapshot file, item by item, and whether it is a valid one.
+//! * [`log`] — the records of a directory in order, for tools that look at a log without judging it.
+//!
+//! Memory is bounded by the largest frame that really is in a file. No length is believed before the file is known to
+//! have as many bytes, and a read that fails is an error and never an end.
+
+pub mod log;
+pub mod segment;
+pub mod snapshot;
+mod window;
+
+pub use log::{LogReader, LogRecord, LogStep, frame_records};
+pub use segment::{Frame, HeaderPage, SegmentReader, Step, Stop};
+pub use snapshot::{Snapshot, SnapshotProblem};

@@ -1,0 +1,184 @@
+//! One segment, frame by frame: the only code that reads frames from a file.
+
+use std::io;
+
+use idem_protocol::Lsn;
+use idem_protocol::wal::scan::{PayloadError, check_payload};
+use idem_protocol::wal::{
+    FRAME_HEADER_BYTES, FrameHeader, HeaderError, SECOND_COPY_OFFSET, SEGMENT_HEADER_BYTES, SegmentHeader,
+};
+
+use super::window::Window;
+use crate::storage::StorageFile;
+
+/// What the header page of a segment holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeaderPage {
+    /// The first copy.
+    pub first: Result<SegmentHeader, HeaderError>,
+    /// The second copy.
+    pub second: Result<SegmentHeader, HeaderError>,
+}
+
+impl HeaderPage {
+    /// The header, from whichever copy is good; a newer format wins over damage, because it can be named.
+    pub fn header(&self) -> Result<SegmentHeader, HeaderError> {
+        match (self.first, self.second) {
+            (Ok(header), _) | (_, Ok(header)) => Ok(header),
+            (Err(error @ HeaderError::NewerFormat(_)), _) | (_, Err(error)) => Err(error),
+        }
+    }
+
+    /// True when exactly one copy is good, or the two differ: worth a word to the operator, no reason to refuse.
+    pub fn is_half(&self) -> bool {
+        self.header().is_ok() && self.first != self.second
+    }
+
+    /// Reads the page of a file, of whatever length it is.
+    pub fn read<F: StorageFile>(file: &F) -> io::Result<Self> {
+        let mut page = vec![0; SEGMENT_HEADER_BYTES];
+        let read = crate::storage::durable::read_exact_or_end(file, 0, &mut page)?;
+        page.truncate(read);
+        let copy = |from: usize| SegmentHeader::decode(page.get(from..).unwrap_or_default());
+        Ok(HeaderPage {
+            first: copy(0),
+            second: copy(SECOND_COPY_OFFSET),
+        })
+    }
+}
+
+/// A whole, valid frame.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame<'a> {
+    /// Where it begins in the file.
+    pub offset: u64,
+    /// Its header.
+    pub header: FrameHeader,
+    /// Its records, checked.
+    pub payload: &'a [u8],
+    /// Header, records and what there is of the padding.
+    pub bytes: &'a [u8],
+}
+
+/// Why there is no valid frame at the place where the reader stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stop {
+    /// Fewer bytes than a frame header are left in the file.
+    EndOfFile,
+    /// No frame header: zeros, or anything else.
+    NoHeader,
+    /// A good header whose records are not in the file.
+    PayloadOutsideFile(FrameHeader),
+    /// A good header with another lsn than the place has.
+    LsnGap(FrameHeader),
+    /// A good header whose records are not.
+    Payload(FrameHeader, PayloadError),
+}
+
+/// What [`SegmentReader::next_frame`] found.
+#[derive(Debug)]
+pub enum Step<'a> {
+    /// A frame; the reader stands behind it.
+    Frame(Frame<'a>),
+    /// None; the reader stays.
+    Stop(Stop),
+}
+
+/// Reads the frames of one segment in order.
+pub struct SegmentReader<F> {
+    window: Window<F>,
+    header: SegmentHeader,
+    lsn: Lsn,
+}
+
+impl<F: StorageFile> SegmentReader<F> {
+    /// Stands at the first frame of a file whose header page was read before.
+    pub fn new(file: F, header: SegmentHeader) -> io::Result<Self> {
+        let window = Window::new(file, SEGMENT_HEADER_BYTES as u64)?;
+        Ok(SegmentReader {
+            window,
+            header,
+            lsn: header.first_lsn,
+        })
+    }
+
+    /// The segment's header.
+    pub fn header(&self) -> &SegmentHeader {
+        &self.header
+    }
+
+    /// Offset in the file where the next frame would begin.
+    pub fn offset(&self) -> u64 {
+        self.window.offset()
+    }
+
+    /// The lsn that it would have.
+    pub fn lsn(&self) -> Lsn {
+        self.lsn
+    }
+
+    /// Length of the file.
+    pub fn file_bytes(&self) -> u64 {
+        self.window.file_bytes()
+    }
+
+    /// The frame at this place, if a valid one is there: good header, the expected lsn, exactly its records.
+    pub fn next_frame(&mut self) -> io::Result<Step<'_>> {
+        if self.window.left() < FRAME_HEADER_BYTES as u64 {
+            return Ok(Step::Stop(Stop::EndOfFile));
+        }
+        let Some(header) = FrameHeader::decode(self.window.peek(FRAME_HEADER_BYTES)?, self.header.salt)
+        else {
+            return Ok(Step::Stop(Stop::NoHeader));
+        };
+        let whole = FRAME_HEADER_BYTES as u64 + u64::from(header.payload_bytes);
+        if whole > self.window.left() {
+            return Ok(Step::Stop(Stop::PayloadOutsideFile(header)));
+        }
+        if header.lsn != self.lsn {
+            return Ok(Step::Stop(Stop::LsnGap(header)));
+        }
+        // Within the file, and read in pieces: the length is backed by bytes.
+        let outside = Stop::PayloadOutsideFile(header);
+        let Ok(whole) = usize::try_from(whole) else {
+            return Ok(Step::Stop(outside));
+        };
+        let Ok(padded) = usize::try_from(header.frame_bytes()) else {
+            return Ok(Step::Stop(outside));
+        };
+        let offset = self.window.offset();
+        let bytes = self.window.peek(padded)?;
+        if bytes.len() < whole {
+            return Ok(Step::Stop(outside));
+        }
+        if let Err(error) = check_payload(&header, &bytes[FRAME_HEADER_BYTES..whole]) {
+            return Ok(Step::Stop(Stop::Payload(header, error)));
+        }
+        let Some(end) = header.end() else {
+            return Ok(Step::Stop(Stop::LsnGap(header)));
+        };
+        self.lsn = end;
+        let passed = bytes.len();
+        self.window.advance(passed);
+        // Passed bytes stay in the buffer until the next peek, which needs `&mut self`.
+        let bytes = self.window.passed(passed);
+        Ok(Step::Frame(Frame {
+            offset,
+            header,
+            payload: &bytes[FRAME_HEADER_BYTES..whole],
+            bytes,
+        }))
+    }
+
+    /// The next `count` raw bytes, fewer at the end of the file, consumed: for looking at what follows the last frame.
+    pub(crate) fn take_raw(&mut self, count: usize) -> io::Result<&[u8]> {
+        let passed = self.window.peek(count)?.len();
+        self.window.advance(passed);
+        Ok(self.window.passed(passed))
+    }
+
+    /// The `count` bytes that were passed last.
+    pub(crate) fn passed(&self, count: usize) -> &[u8] {
+        self.window.passed(count)
+    }
+}
