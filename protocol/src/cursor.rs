@@ -3,7 +3,7 @@
 //! Every decoder of this crate reads through it, so that a length is compared with what is left before anything is
 //! sliced, and an error can say at which offset it arose.
 
-use crate::{Epoch, Lsn, NodeId};
+use crate::{Epoch, Lsn, NodeId, UnixMs};
 
 /// The input ended, or a length points past its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -92,6 +92,16 @@ impl<'a> Cursor<'a> {
     /// A position.
     pub fn lsn(&mut self) -> Result<Lsn, Short> {
         Ok(Lsn::new(self.u64()?))
+    }
+
+    /// A time in eight bytes; the inner error is one that lies past [`UnixMs::MAX`], which no writer has.
+    pub fn time(&mut self) -> Result<Result<UnixMs, u64>, Short> {
+        let ms = self.u64()?;
+        Ok(if ms > UnixMs::MAX.get() {
+            Err(ms)
+        } else {
+            Ok(UnixMs::new(ms))
+        })
     }
 
     /// An epoch: number, nonce.

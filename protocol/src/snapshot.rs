@@ -118,7 +118,7 @@ impl SnapshotTrailer {
         let end_lsn = cursor.lsn()?;
         let epoch = cursor.epoch()?;
         let end_crc = cursor.u32()?;
-        let log_time = UnixMs::new(cursor.u64()?);
+        let log_time = cursor.time()?.map_err(BodyError::Time)?;
         let history = read_history(&mut cursor)?;
         let required = cursor.u8()?;
         let members = MemberList::read_members(&mut cursor)?;

@@ -162,6 +162,9 @@ pub enum BodyError {
     /// An address that is no UTF-8.
     #[error("a member's address is no UTF-8")]
     AddressNotUtf8,
+    /// A time that the six bytes of a record could not carry.
+    #[error("time {0} lies after the last one that a record can have")]
+    Time(u64),
 }
 
 impl<'a> Record<'a> {
@@ -212,8 +215,13 @@ impl<'a> Record<'a> {
     /// commands are decided.
     pub fn encode(&self, lsn: Lsn, time: UnixMs, db: u8, out: &mut Vec<u8>) -> u32 {
         let body_len = self.body_len();
-        assert!(self.encoded_len() <= RECORD_BYTES_MAX, "a record over the limit is refused before it is made");
-        let length = u32::try_from(body_len).expect("512 MiB fit 32 bits").to_le_bytes();
+        assert!(
+            self.encoded_len() <= RECORD_BYTES_MAX,
+            "a record over the limit is refused before it is made"
+        );
+        let length = u32::try_from(body_len)
+            .expect("512 MiB fit 32 bits")
+            .to_le_bytes();
         let start = out.len();
         let time = time.get().to_le_bytes();
         out.extend_from_slice(&length);
@@ -247,7 +255,11 @@ impl<'a> Record<'a> {
                 put_string(out, key);
                 out.extend_from_slice(&deadline.get().to_le_bytes());
             }
-            Record::HashPut { key, deadline, fields } => {
+            Record::HashPut {
+                key,
+                deadline,
+                fields,
+            } => {
                 put_string(out, key);
                 out.extend_from_slice(&deadline.get().to_le_bytes());
                 fields.put(out);
@@ -258,7 +270,12 @@ impl<'a> Record<'a> {
             }
             Record::FlushDb | Record::FlushAll | Record::Clock => {}
             Record::Transaction { records } => records.put(out),
-            Record::EpochStart { epoch, node, previous, reason } => {
+            Record::EpochStart {
+                epoch,
+                node,
+                previous,
+                reason,
+            } => {
                 put_epoch(out, *epoch);
                 out.extend_from_slice(&node.0);
                 put_epoch(out, *previous);
@@ -268,7 +285,11 @@ impl<'a> Record<'a> {
                 out.push(*required);
                 members.put(out);
             }
-            Record::IdempotencyPut { key, deadline, record } => {
+            Record::IdempotencyPut {
+                key,
+                deadline,
+                record,
+            } => {
                 assert!(deadline.is_some(), "an IDEM record always has a deadline");
                 put_string(out, key);
                 out.extend_from_slice(&deadline.get().to_le_bytes());
@@ -288,42 +309,63 @@ impl<'a> Record<'a> {
             Opcode::Delete => {
                 let reason = cursor.u8()?;
                 let reason = DeleteReason::from_byte(reason).ok_or(BodyError::Reason(reason))?;
-                Record::Delete { reason, key: cursor.string()? }
+                Record::Delete {
+                    reason,
+                    key: cursor.string()?,
+                }
             }
-            Opcode::DeadlinePut => {
-                Record::DeadlinePut { key: cursor.string()?, deadline: Deadline::at(cursor.u64()?) }
-            }
+            Opcode::DeadlinePut => Record::DeadlinePut {
+                key: cursor.string()?,
+                deadline: Deadline::at(cursor.u64()?),
+            },
             Opcode::HashPut => Record::HashPut {
                 key: cursor.string()?,
                 deadline: Deadline::at(cursor.u64()?),
                 fields: Pairs::read(&mut cursor)?,
             },
-            Opcode::HashDelete => {
-                Record::HashDelete { key: cursor.string()?, fields: Strings::read(&mut cursor)? }
-            }
+            Opcode::HashDelete => Record::HashDelete {
+                key: cursor.string()?,
+                fields: Strings::read(&mut cursor)?,
+            },
             Opcode::FlushDb => Record::FlushDb,
             Opcode::FlushAll => Record::FlushAll,
             Opcode::Clock => Record::Clock,
-            Opcode::Transaction => Record::Transaction { records: SubRecords::read(&mut cursor)? },
+            Opcode::Transaction => Record::Transaction {
+                records: SubRecords::read(&mut cursor)?,
+            },
             Opcode::EpochStart => {
                 let (epoch, node, previous) = (cursor.epoch()?, cursor.node()?, cursor.epoch()?);
                 let reason = cursor.u8()?;
                 let reason = EpochReason::from_byte(reason).ok_or(BodyError::Reason(reason))?;
-                Record::EpochStart { epoch, node, previous, reason }
+                Record::EpochStart {
+                    epoch,
+                    node,
+                    previous,
+                    reason,
+                }
             }
-            Opcode::Members => {
-                Record::Members { required: cursor.u8()?, members: MemberList::read(&mut cursor)? }
-            }
+            Opcode::Members => Record::Members {
+                required: cursor.u8()?,
+                members: MemberList::read(&mut cursor)?,
+            },
             Opcode::IdempotencyPut => {
                 let key = cursor.string()?;
                 let deadline = Deadline::at(cursor.u64()?);
                 if deadline.is_none() {
                     return Err(BodyError::NoDeadline);
                 }
-                Record::IdempotencyPut { key, deadline, record: IdemRecord::decode(cursor.rest())? }
+                Record::IdempotencyPut {
+                    key,
+                    deadline,
+                    record: IdemRecord::decode(cursor.rest())?,
+                }
             }
         };
-        if cursor.is_at_end() { Ok(record) } else { Err(BodyError::TrailingBytes) }
+        if cursor.is_at_end() {
+            Ok(record)
+        } else {
+            Err(BodyError::TrailingBytes)
+        }
     }
 }
 
@@ -361,21 +403,36 @@ impl<'a> RawRecord<'a> {
 
     /// Takes the first record of `bytes`, checking length and checksum.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, RecordError> {
+        let record = Self::split(bytes)?;
+        let found = record_crc(&record.bytes[..4], &record.bytes[8..]);
+        if record.crc == found {
+            Ok(record)
+        } else {
+            Err(RecordError::Crc {
+                expected: record.crc,
+                found,
+            })
+        }
+    }
+
+    /// As [`RawRecord::parse`] for bytes whose checksum was found good a moment ago.
+    pub(crate) fn split(bytes: &'a [u8]) -> Result<Self, RecordError> {
         if bytes.len() < RECORD_HEADER_BYTES {
-            return Err(RecordError::Short { needed: RECORD_HEADER_BYTES as u64, found: bytes.len() });
+            return Err(RecordError::Short {
+                needed: RECORD_HEADER_BYTES as u64,
+                found: bytes.len(),
+            });
         }
         let needed = RECORD_HEADER_BYTES as u64 + u64::from(u32_at(bytes, 0));
         if needed > RECORD_BYTES_MAX {
             return Err(RecordError::TooLong(needed));
         }
-        let short = RecordError::Short { needed, found: bytes.len() };
+        let short = RecordError::Short {
+            needed,
+            found: bytes.len(),
+        };
         let size = usize::try_from(needed).map_err(|_| short)?;
         let bytes = bytes.get(..size).ok_or(short)?;
-        let expected = u32_at(bytes, 4);
-        let found = record_crc(&bytes[..4], &bytes[8..]);
-        if expected != found {
-            return Err(RecordError::Crc { expected, found });
-        }
         let mut time = [0; 8];
         time[..6].copy_from_slice(&bytes[16..22]);
         Ok(RawRecord {
@@ -383,7 +440,7 @@ impl<'a> RawRecord<'a> {
             time: UnixMs::new(u64::from_le_bytes(time)),
             opcode: bytes[22],
             db: bytes[23],
-            crc: expected,
+            crc: u32_at(bytes, 4),
             body: &bytes[RECORD_HEADER_BYTES..],
             bytes,
         })

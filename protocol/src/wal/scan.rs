@@ -41,12 +41,28 @@ pub fn check_payload(header: &FrameHeader, payload: &[u8]) -> Result<(), Payload
     let mut offset = 0;
     let mut expected = header.lsn;
     for index in 0..header.count {
-        let record = RawRecord::parse(&payload[offset..]).map_err(|error| PayloadError::Record { index, offset, error })?;
+        let record = RawRecord::parse(&payload[offset..]).map_err(|error| PayloadError::Record {
+            index,
+            offset,
+            error,
+        })?;
         if record.lsn != expected {
-            return Err(PayloadError::Lsn { index, offset, expected, found: record.lsn });
+            return Err(PayloadError::Lsn {
+                index,
+                offset,
+                expected,
+                found: record.lsn,
+            });
         }
-        let short = RecordError::Short { needed: record.bytes.len() as u64, found: payload.len() - offset };
-        expected = record.checked_end().ok_or(PayloadError::Record { index, offset, error: short })?;
+        let short = RecordError::Short {
+            needed: record.bytes.len() as u64,
+            found: payload.len() - offset,
+        };
+        expected = record.checked_end().ok_or(PayloadError::Record {
+            index,
+            offset,
+            error: short,
+        })?;
         offset += record.bytes.len();
     }
     match payload.len() - offset {
@@ -55,12 +71,12 @@ pub fn check_payload(header: &FrameHeader, payload: &[u8]) -> Result<(), Payload
     }
 }
 
-/// The records of a payload, with their offsets in it, as far as they are whole; all of them after
-/// [`check_payload`] found nothing.
+/// The records of a payload that [`check_payload`] found good, with their offsets in it. Checksums are not computed a
+/// second time.
 pub fn records(payload: &[u8]) -> impl Iterator<Item = (usize, RawRecord<'_>)> {
     let mut offset = 0;
     std::iter::from_fn(move || {
-        let record = RawRecord::parse(&payload[offset..]).ok()?;
+        let record = RawRecord::split(&payload[offset..]).ok()?;
         let at = offset;
         offset += record.bytes.len();
         Some((at, record))
