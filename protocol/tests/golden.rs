@@ -93,7 +93,7 @@ fn once_and_limit_records() {
 fn log_records() {
     let (mut lsn, mut time) = (Lsn::new(values::FIRST_RECORD_LSN), TIME);
     let mut rows = Vec::new();
-    for (name, db, record) in values::records() {
+    for (name, db, record) in support::records::records() {
         let size = record.encode(lsn, UnixMs::new(time), db).len();
         rows.push((name, (lsn, UnixMs::new(time), db, record)));
         (lsn, time) = (lsn.plus(size as u64), time + 1);

@@ -14,5 +14,7 @@
 pub mod formats;
 pub mod golden;
 pub mod owned;
+pub mod records;
 pub mod snapshot;
+pub mod strategies;
 pub mod values;
