@@ -1,0 +1,253 @@
+//! A node in this process as a target: engine and codecs, without sockets, files or threads.
+//!
+//! Its log is a vector of record bytes that is "synced" at once; its clock stands still except when a case waits. A
+//! restart builds a new node from the bytes alone, through the same `recover` that the server uses, and proves on the
+//! way that what it recovers is the state that was there.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Duration;
+
+use idem_engine::digest::digest;
+use idem_engine::snapshot::SnapshotCursor;
+use idem_engine::{Durability, Facts, Log, Node, NodeConfig, Outcome, Reservation, ServerFacts, Session};
+use idem_protocol::resp::Args;
+use idem_protocol::resp::value::{ReplyDecoder, Value};
+use idem_protocol::wal::{EpochReason, RawRecord, Record};
+use idem_protocol::{Epoch, Lsn, NodeId, UnixMs};
+
+use super::run::{Connection, Target};
+
+/// When the clock of a new target starts.
+const START_MS: u64 = 1_750_000_000_000;
+/// Pieces of a snapshot, small so that it takes several steps.
+const SNAPSHOT_STEP_BYTES: usize = 256;
+
+/// A node and its log.
+#[derive(Debug)]
+pub struct NodeTarget(Rc<RefCell<Shard>>);
+
+#[derive(Debug)]
+struct Shard {
+    node: Node,
+    log: Stream,
+    snapshot: Option<Snapshot>,
+    now: UnixMs,
+    epoch: Epoch,
+    sessions: u64,
+}
+
+#[derive(Debug)]
+struct Snapshot {
+    start: Lsn,
+    items: Vec<u8>,
+}
+
+/// All records since the log began; an lsn is an index into it.
+#[derive(Debug, Default)]
+struct Stream(Vec<u8>);
+
+impl Log for Stream {
+    fn reserve(&mut self, _record_bytes: u64) -> Reservation {
+        Reservation::Granted
+    }
+
+    fn append(&mut self, time: UnixMs, db: u8, record: &Record<'_>) -> Lsn {
+        record.encode(self.appended(), time, db, &mut self.0);
+        self.appended()
+    }
+
+    fn appended(&self) -> Lsn {
+        Lsn::new(u64::try_from(self.0.len()).expect("a vector's length fits 64 bits"))
+    }
+}
+
+struct NoFacts;
+
+impl Facts for NoFacts {
+    fn info(&self) -> ServerFacts {
+        ServerFacts::default()
+    }
+
+    fn last_save(&self) -> u64 {
+        0
+    }
+
+    fn snapshot_running(&self) -> bool {
+        false
+    }
+}
+
+impl NodeTarget {
+    /// An empty node.
+    pub fn new() -> NodeTarget {
+        let mut shard = Shard {
+            node: new_node(0),
+            log: Stream::default(),
+            snapshot: None,
+            now: UnixMs::new(START_MS),
+            epoch: Epoch::default(),
+            sessions: 0,
+        };
+        shard.open();
+        NodeTarget(Rc::new(RefCell::new(shard)))
+    }
+}
+
+impl Default for NodeTarget {
+    fn default() -> Self {
+        NodeTarget::new()
+    }
+}
+
+fn new_node(start: u64) -> Node {
+    Node::new(NodeConfig {
+        databases: 16,
+        // Another seed after each start: nothing that a caller sees may depend on it.
+        hash_seed: [start, 1, 2, 3],
+        policy: Durability::Always,
+        bulk_bytes_max: 16 << 20,
+        #[cfg(feature = "sabotage")]
+        sabotage: idem_engine::Sabotage::None,
+    })
+}
+
+impl Shard {
+    fn open(&mut self) {
+        let previous = self.epoch;
+        self.epoch = Epoch {
+            number: previous.number + 1,
+            nonce: previous.number + 1,
+        };
+        self.now = self.now.max(self.node.log_time());
+        let start = Record::EpochStart {
+            epoch: self.epoch,
+            node: NodeId([1; 16]),
+            previous,
+            reason: EpochReason::Start,
+        };
+        let end = self.log.append(self.now, 0, &start);
+        self.node.open(end, self.now, self.epoch);
+    }
+
+    fn restart(&mut self) {
+        let before = digest(self.node.keyspace(), self.node.log_time());
+        self.node = new_node(self.epoch.number);
+        self.node.reset();
+        let mut from = 0;
+        if let Some(snapshot) = &self.snapshot {
+            recover(&mut self.node, &snapshot.items);
+            from = usize::try_from(snapshot.start.get()).expect("it is an index into a vector");
+        }
+        recover(&mut self.node, &self.log.0[from..]);
+        assert_eq!(
+            digest(self.node.keyspace(), self.node.log_time()),
+            before,
+            "state equals replay"
+        );
+        self.open();
+    }
+
+    fn take_snapshot(&mut self) {
+        let (start, time) = (self.log.appended(), self.node.log_time());
+        let (mut cursor, mut items) = (SnapshotCursor::new(), Vec::new());
+        while !cursor.step(self.node.keyspace(), start, time, SNAPSHOT_STEP_BYTES, &mut items) {}
+        self.snapshot = Some(Snapshot { start, items });
+    }
+
+    fn execute(&mut self, session: &mut Session, args: &[&[u8]]) -> Vec<u8> {
+        let mut out = Vec::new();
+        self.node.tick(self.now, &mut self.log);
+        let outcome = self.node.execute(
+            session,
+            Args::from(args),
+            self.now,
+            &mut self.log,
+            &NoFacts,
+            &mut out,
+        );
+        let end = self.log.appended();
+        self.node.progress(end, end, self.now);
+        let depends_on = match outcome {
+            Outcome::Reply { depends_on } | Outcome::Close { depends_on } => depends_on,
+            Outcome::Snapshot { wait, depends_on } => {
+                self.take_snapshot();
+                if wait {
+                    out.extend_from_slice(b"+OK\r\n");
+                }
+                depends_on
+            }
+            Outcome::Wait => panic!("this log always has room"),
+        };
+        assert!(
+            depends_on <= self.node.barrier(self.now),
+            "a reply depends on no more than was appended"
+        );
+        out
+    }
+}
+
+fn recover(node: &mut Node, mut bytes: &[u8]) {
+    while !bytes.is_empty() {
+        let raw = RawRecord::parse(bytes).expect("the log holds what was encoded");
+        let record = raw.decode().expect("the log holds what was encoded");
+        node.recover(raw.end(), raw.time, raw.db, &record);
+        bytes = &bytes[raw.bytes.len()..];
+    }
+}
+
+/// A session on the node.
+#[derive(Debug)]
+pub struct NodeConnection {
+    shard: Rc<RefCell<Shard>>,
+    session: Session,
+    replies: VecDeque<Value>,
+    decoder: ReplyDecoder,
+}
+
+impl Connection for NodeConnection {
+    fn send(&mut self, args: &[&[u8]]) -> Result<(), String> {
+        let bytes = self.shard.borrow_mut().execute(&mut self.session, args);
+        self.decoder.push(&bytes);
+        let reply = self.decoder.next().map_err(|error| error.to_string())?;
+        self.replies
+            .push_back(reply.ok_or("the node wrote no whole reply")?);
+        if self.decoder.in_reply() {
+            Err("the node wrote more than one reply".to_owned())
+        } else {
+            Ok(())
+        }
+    }
+
+    fn receive(&mut self) -> Result<Value, String> {
+        self.replies
+            .pop_front()
+            .ok_or_else(|| "nothing was asked".to_owned())
+    }
+}
+
+impl Target for NodeTarget {
+    type Connection = NodeConnection;
+
+    fn connect(&mut self) -> NodeConnection {
+        let mut shard = self.0.borrow_mut();
+        shard.sessions += 1;
+        NodeConnection {
+            shard: Rc::clone(&self.0),
+            session: Session::new(shard.sessions),
+            replies: VecDeque::new(),
+            decoder: ReplyDecoder::new(),
+        }
+    }
+
+    fn idle(&mut self, time: Duration) {
+        let mut shard = self.0.borrow_mut();
+        let ms = u64::try_from(time.as_millis()).expect("cases wait for seconds at most");
+        shard.now = UnixMs::new(shard.now.get() + ms);
+    }
+
+    fn restart(&mut self) {
+        self.0.borrow_mut().restart();
+    }
+}

@@ -1,0 +1,1 @@
+//! What clients were told, kept outside of the server.

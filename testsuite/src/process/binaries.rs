@@ -1,0 +1,118 @@
+//! Where the binaries are, and building them when they may be missing or stale.
+//!
+//! A test of this crate cannot ask cargo for the executables of other packages. They lie in the profile's directory,
+//! beside the `deps` that holds the test itself, but nobody promises that they are there or fresh: a plain
+//! `cargo test -p idem-testsuite` on a new clone has not built them. So the first use in a process asks cargo for them,
+//! which costs nothing when they are fresh. The lock that cargo holds while compiling is free by the time tests run.
+//!
+//! Outside of cargo (an executable of this crate started by hand) there is no `CARGO` in the environment; what lies
+//! beside the executable is then taken as it is.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+/// The server's executable, of the profile that this test was built with.
+pub fn idemd() -> &'static Path {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| located("idemd"))
+}
+
+/// The operators' tool, of the same profile.
+pub fn walctl() -> &'static Path {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| located("walctl"))
+}
+
+/// The server with its sabotages compiled in (feature `sabotage`), in a target directory of its own so that it never
+/// takes the place of the honest one.
+pub fn sabotaged_idemd() -> &'static Path {
+    static PATH: OnceLock<PathBuf> = OnceLock::new();
+    PATH.get_or_init(|| {
+        let target = profile_directory().with_file_name("sabotage");
+        let mut command =
+            cargo_build(&cargo().expect("broken builds are made by cargo: run this under `cargo test`"));
+        command.args(["-p", "idem-server", "--features", "sabotage", "--profile", "dev"]);
+        run(command.arg("--target-dir").arg(&target));
+        target.join("debug").join(executable_name("idemd"))
+    })
+}
+
+fn located(name: &str) -> PathBuf {
+    static BUILT: OnceLock<()> = OnceLock::new();
+    let directory = profile_directory();
+    if let Some(cargo) = cargo() {
+        BUILT.get_or_init(|| build(&cargo, &directory));
+    }
+    let path = directory.join(executable_name(name));
+    assert!(
+        path.is_file(),
+        "{} is not there, and no cargo in the environment builds it",
+        path.display()
+    );
+    path
+}
+
+/// One call builds both binaries: two calls could choose different features for what they share, and build it twice.
+fn build(cargo: &OsString, profile_directory: &Path) {
+    let target = profile_directory
+        .parent()
+        .expect("a profile's directory lies in a target directory");
+    let profile = profile_directory
+        .file_name()
+        .and_then(|name| name.to_str())
+        .unwrap_or("debug");
+    let mut command = cargo_build(cargo);
+    command.args(["-p", "idem-server", "-p", "walctl", "--bins"]);
+    // The directory of the profile `dev` is the only one that is not called like it.
+    command.args(["--profile", if profile == "debug" { "dev" } else { profile }]);
+    run(command.arg("--target-dir").arg(target));
+}
+
+fn cargo_build(cargo: &OsString) -> Command {
+    let mut command = Command::new(cargo);
+    let workspace = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("this crate lies in the workspace");
+    command
+        .arg("build")
+        .arg("--quiet")
+        .current_dir(workspace)
+        .stdin(Stdio::null());
+    command
+}
+
+fn run(command: &mut Command) {
+    let output = command
+        .output()
+        .unwrap_or_else(|error| panic!("{command:?} does not start: {error}"));
+    assert!(
+        output.status.success(),
+        "{command:?} failed, {}:\n{}",
+        output.status,
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+fn cargo() -> Option<OsString> {
+    std::env::var_os("CARGO").filter(|path| !path.is_empty())
+}
+
+/// `target/<profile>`: the parent of the `deps` in which a test lies, or the directory of a binary.
+fn profile_directory() -> PathBuf {
+    let executable = std::env::current_exe().expect("the test has a path");
+    let directory = executable.parent().expect("an executable lies in a directory");
+    if directory.file_name().is_some_and(|name| name == "deps") {
+        directory
+            .parent()
+            .expect("`deps` lies in the profile's directory")
+            .to_owned()
+    } else {
+        directory.to_owned()
+    }
+}
+
+fn executable_name(name: &str) -> String {
+    format!("{name}{}", std::env::consts::EXE_SUFFIX)
+}

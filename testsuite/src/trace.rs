@@ -1,0 +1,172 @@
+//! System calls as strace wrote them, in order of their beginnings and ends.
+//!
+//! A call that another thread's call interrupts in the log stands on two lines, `<unfinished ...>` and `resumed`. The
+//! line numbers are the only clock here: `begin < end` of one call, and two calls overlap when their spans do.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+/// One call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Thread.
+    pub thread: u32,
+    /// Its name: `pwrite64`.
+    pub name: String,
+    /// The arguments as text.
+    pub args: String,
+    /// Line on which it began.
+    pub begin: usize,
+    /// Line on which it returned; `None` when it never did.
+    pub end: Option<usize>,
+    /// What it returned; `None` as for `end`, or when strace shows no number.
+    pub result: Option<i64>,
+}
+
+impl Call {
+    /// The file behind the descriptor that is the first argument, as `-y` shows it.
+    pub fn file(&self) -> Option<&str> {
+        let (_, rest) = self.args.split_once('<')?;
+        rest.split_once('>').map(|(path, _)| path)
+    }
+
+    /// The quoted paths among the arguments.
+    pub fn paths(&self) -> Vec<&str> {
+        self.args.split('"').skip(1).step_by(2).collect()
+    }
+
+    /// Whether it returned without an error.
+    pub fn succeeded(&self) -> bool {
+        self.result.is_some_and(|result| result >= 0)
+    }
+
+    /// Whether it writes bytes to a file at an offset.
+    pub fn is_file_write(&self) -> bool {
+        matches!(self.name.as_str(), "pwrite64" | "pwritev" | "pwritev2")
+    }
+
+    /// Whether it is a sync of a file or directory.
+    pub fn is_sync(&self) -> bool {
+        matches!(self.name.as_str(), "fdatasync" | "fsync")
+    }
+
+    /// Whether it hands bytes to a client.
+    pub fn is_send(&self) -> bool {
+        let sends = matches!(
+            self.name.as_str(),
+            "sendto" | "sendmsg" | "sendmmsg" | "write" | "writev"
+        );
+        sends
+            && self
+                .file()
+                .is_some_and(|file| file.starts_with("socket:") || file.starts_with("TCP"))
+    }
+
+    /// Whether it gives a file a name, and which.
+    pub fn renamed_to(&self) -> Option<&str> {
+        let renames = matches!(self.name.as_str(), "rename" | "renameat" | "renameat2");
+        self.paths().last().copied().filter(|_| renames)
+    }
+}
+
+/// Reads a log of `strace -f -y -ttt -T -o`.
+pub fn read(path: &Path) -> Vec<Call> {
+    let text = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    parse(&String::from_utf8_lossy(&text))
+}
+
+/// Calls in the order of their beginnings. Lines that are no calls (signals, exits) are left out.
+pub fn parse(text: &str) -> Vec<Call> {
+    let mut calls: Vec<Call> = Vec::new();
+    let mut open: HashMap<u32, usize> = HashMap::new();
+    for (number, line) in text.lines().enumerate() {
+        let mut words = line.splitn(3, ' ').map(str::trim);
+        let (Some(thread), Some(_time), Some(rest)) = (words.next(), words.next(), words.next()) else {
+            continue;
+        };
+        let Ok(thread) = thread.parse() else { continue };
+        if rest.starts_with("<... ") {
+            let Some(index) = open.remove(&thread) else {
+                continue;
+            };
+            finish(&mut calls[index], rest, number);
+            continue;
+        }
+        let Some((name, args)) = rest.split_once('(').filter(|(name, _)| is_name(name)) else {
+            continue;
+        };
+        let mut call = Call {
+            thread,
+            name: name.to_owned(),
+            args: String::new(),
+            begin: number,
+            end: None,
+            result: None,
+        };
+        match args.strip_suffix("<unfinished ...>") {
+            Some(args) => {
+                call.args = args.trim_end().to_owned();
+                open.insert(thread, calls.len());
+            }
+            None => {
+                call.args = args.rsplit_once(") ").map_or(args, |(args, _)| args).to_owned();
+                finish(&mut call, rest, number);
+            }
+        }
+        calls.push(call);
+    }
+    calls
+}
+
+fn is_name(name: &str) -> bool {
+    !name.is_empty()
+        && name
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// Takes the result from the end of a line: `… = 4096 <0.000012>`.
+fn finish(call: &mut Call, line: &str, number: usize) {
+    let Some((_, result)) = line.rsplit_once(") = ").or_else(|| line.rsplit_once("= ")) else {
+        return;
+    };
+    let word = result.split(' ').next().unwrap_or_default();
+    // A call that a kill interrupts "returns" a question mark: it never did.
+    if word != "?" {
+        call.end = Some(number);
+        call.result = word.parse().ok();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::parse;
+
+    const LOG: &str = "\
+101 1700000000.000001 pwrite64(7</d/wal/00000000000000000000.wal>, \"\"..., 96, 4096) = 96 <0.000010>
+101 1700000000.000002 fdatasync(7</d/wal/00000000000000000000.wal> <unfinished ...>
+102 1700000000.000003 renameat(AT_FDCWD, \"/d/wal/new.tmp\", AT_FDCWD, \"/d/wal/00000000000000000001.wal\") = 0 <0.1>
+101 1700000000.000004 <... fdatasync resumed>) = -1 EIO (Input/output error) (INJECTED) <0.200000>
+102 1700000000.000005 sendto(9<socket:[55]>, \"\"..., 5, MSG_NOSIGNAL, NULL, 0) = 5 <0.1>
+101 1700000000.000006 --- SIGTERM {si_signo=SIGTERM} ---
+101 1700000000.000007 fsync(8</d/wal>) = ?
+101 1700000000.000008 +++ killed by SIGKILL +++
+";
+
+    #[test]
+    fn a_log_becomes_calls() {
+        let calls = parse(LOG);
+        let names: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
+        assert_eq!(names, ["pwrite64", "fdatasync", "renameat", "sendto", "fsync"]);
+        assert!(calls[0].is_file_write() && calls[0].succeeded());
+        assert_eq!(calls[0].file(), Some("/d/wal/00000000000000000000.wal"));
+        assert_eq!(
+            (calls[1].begin, calls[1].end, calls[1].result),
+            (1, Some(3), Some(-1))
+        );
+        assert!(calls[1].is_sync() && !calls[1].succeeded());
+        assert_eq!(calls[2].renamed_to(), Some("/d/wal/00000000000000000001.wal"));
+        assert!(calls[3].is_send());
+        assert_eq!((calls[4].file(), calls[4].end), (Some("/d/wal"), None));
+    }
+}
