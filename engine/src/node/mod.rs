@@ -18,8 +18,6 @@
 mod execute;
 #[cfg(feature = "sabotage")]
 mod sabotage;
-#[cfg(test)]
-mod tests;
 mod tick;
 
 use idem_protocol::wal::Record;

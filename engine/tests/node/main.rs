@@ -1,0 +1,14 @@
+//! Tests of the node through its public seam: commands in, replies, records and positions out.
+//!
+//! `support` is the small vocabulary: a world with one node, a log in memory and a clock that the test moves; scripts of
+//! commands with what they answer and write; and restarts from any prefix of the log. One property or table per file.
+
+mod barrier;
+mod cases;
+mod commands;
+mod contract;
+mod model;
+mod session;
+mod space;
+mod support;
+mod time;
