@@ -1,0 +1,106 @@
+//! The settings of one server, and their defaults. Names, help and parsing are in [`table`](super::table).
+
+use std::net::IpAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// When the log is synced; what a reply means under each is in `docs/durability.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FsyncPolicy {
+    /// Before every reply that reveals a change.
+    Always,
+    /// At least every 500 ms.
+    Everysec,
+    /// Never by us; the kernel decides.
+    No,
+}
+
+/// How much is logged to stderr.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogLevel {
+    /// Only what a person has to look at.
+    Error,
+    /// Also what may become that.
+    Warn,
+    /// Also starts, stops, snapshots, dropped clients.
+    Info,
+    /// Also each connection.
+    Debug,
+    /// Everything.
+    Trace,
+}
+
+/// The form of a log line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// The settings of one server, complete and checked one by one (what contradicts what is in `check`).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// Address to listen on.
+    pub bind: IpAddr,
+    /// Port to listen on; 0 = any free one, printed in the ready line.
+    pub port: u16,
+    /// Data directory.
+    pub dir: PathBuf,
+    /// When the log is synced.
+    pub appendfsync: FsyncPolicy,
+    /// Number of databases, 1 to 256.
+    pub databases: u16,
+    /// Longest argument in bytes, 1kb to 256mb.
+    pub proto_max_bulk_len: usize,
+    /// Clients at one time, at least 1.
+    pub maxclients: usize,
+    /// An idle client is closed after this; zero = never.
+    pub timeout: Duration,
+    /// Bytes that may wait to be sent to one client.
+    pub client_output_buffer_limit: usize,
+    /// Bytes of one client's unfinished command.
+    pub client_query_buffer_limit: usize,
+    /// Bytes of all clients' buffers together.
+    pub client_buffers_total: usize,
+    /// Length of a new segment file, its header included.
+    pub wal_segment_bytes: u64,
+    /// Log kept behind the snapshot.
+    pub wal_keep_bytes: u64,
+    /// Log after which a snapshot starts.
+    pub snapshot_wal_bytes: u64,
+    /// How much is logged.
+    pub log_level: LogLevel,
+    /// The form of a log line.
+    pub log_format: LogFormat,
+    /// Refuse a log whose tail is junk that nothing vouches for (row E of `docs/recovery.md`).
+    pub strict_recovery: bool,
+    /// Refuse to listen beyond this machine.
+    pub protected_mode: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Options {
+            bind: IpAddr::from([127, 0, 0, 1]),
+            port: 6379,
+            dir: PathBuf::from("./idem-data"),
+            appendfsync: FsyncPolicy::Always,
+            databases: 16,
+            proto_max_bulk_len: 16 << 20,
+            maxclients: 10_000,
+            timeout: Duration::ZERO,
+            client_output_buffer_limit: 64 << 20,
+            client_query_buffer_limit: 32 << 20,
+            client_buffers_total: 1 << 30,
+            wal_segment_bytes: 64 << 20,
+            wal_keep_bytes: 1 << 30,
+            snapshot_wal_bytes: 256 << 20,
+            log_level: LogLevel::Info,
+            log_format: LogFormat::Text,
+            strict_recovery: false,
+            protected_mode: true,
+        }
+    }
+}

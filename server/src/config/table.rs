@@ -1,0 +1,345 @@
+//! Every option of `idemd`, once: a row of [`OPTIONS`] gives its name, default, help and how a text sets it.
+//!
+//! Flags, the configuration file, `--help`, completions and the man page are all made from these rows, so that they
+//! cannot disagree. A name that `docs/operations.md` knows and this version has not is a row of [`ABSENT`]: it is
+//! refused at start with a sentence, wherever it is given. An option that is accepted and ignored would be a promise
+//! that nobody keeps.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::options::{FsyncPolicy, LogFormat, LogLevel, Options};
+use super::size::{parse_size, spell_size};
+
+/// One option: everything that is known about it.
+pub struct OptionRow {
+    /// Name on the command line (after `--`) and in the file.
+    pub name: &'static str,
+    /// What stands for the value in the help.
+    pub value: &'static str,
+    /// The default as one would type it; a test holds it equal to [`Options::default`].
+    pub default: &'static str,
+    /// One or two sentences.
+    pub help: &'static str,
+    /// A yes/no option: `--name` alone means yes.
+    pub switch: bool,
+    /// Sets it from text; the error is a sentence without the option's name.
+    pub set: fn(&mut Options, &str) -> Result<(), String>,
+}
+
+/// All options of this version, in the order of the help.
+pub const OPTIONS: &[OptionRow] = &[
+    OptionRow {
+        name: "bind",
+        value: "ADDRESS",
+        default: "127.0.0.1",
+        help: "IP address to listen on. One that other machines can reach needs --protected-mode no, because this \
+               version has neither users nor TLS",
+        switch: false,
+        set: |options, text| {
+            options.bind = text
+                .parse()
+                .map_err(|_| format!("`{text}` is not an IP address"))?;
+            Ok(())
+        },
+    },
+    OptionRow {
+        name: "port",
+        value: "PORT",
+        default: "6379",
+        help: "TCP port; 0 takes any free one, which the ready line names",
+        switch: false,
+        set: |options, text| set_number(&mut options.port, text, 0, u16::MAX),
+    },
+    OptionRow {
+        name: "dir",
+        value: "DIR",
+        default: "./idem-data",
+        help: "Data directory; created when it is missing, and locked while the server runs",
+        switch: false,
+        set: |options, text| {
+            if text.is_empty() {
+                return Err("an empty path names no directory".to_owned());
+            }
+            options.dir = PathBuf::from(text);
+            Ok(())
+        },
+    },
+    OptionRow {
+        name: "appendfsync",
+        value: "POLICY",
+        default: "always",
+        help: "When the log is synced: always (before every reply), everysec (at least every 500 ms), no (the kernel \
+               decides)",
+        switch: false,
+        set: |options, text| {
+            options.appendfsync = match text {
+                "always" => FsyncPolicy::Always,
+                "everysec" => FsyncPolicy::Everysec,
+                "no" => FsyncPolicy::No,
+                _ => return Err(format!("`{text}` is none of always, everysec, no")),
+            };
+            Ok(())
+        },
+    },
+    OptionRow {
+        name: "databases",
+        value: "COUNT",
+        default: "16",
+        help: "Number of databases (1 to 256); a log that has records for more is refused",
+        switch: false,
+        set: |options, text| set_number(&mut options.databases, text, 1, 256),
+    },
+    OptionRow {
+        name: "proto-max-bulk-len",
+        value: "SIZE",
+        default: "16mb",
+        help: "Longest argument of a command (1kb to 256mb); a result of IDEM stays within 4 MiB",
+        switch: false,
+        set: |options, text| set_size(&mut options.proto_max_bulk_len, text, 1 << 10, 256 << 20),
+    },
+    OptionRow {
+        name: "maxclients",
+        value: "COUNT",
+        default: "10000",
+        help: "Clients at one time; one more is told so and closed",
+        switch: false,
+        set: |options, text| set_number(&mut options.maxclients, text, 1, 1_000_000),
+    },
+    OptionRow {
+        name: "timeout",
+        value: "SECONDS",
+        default: "0",
+        help: "Close a client that was idle for so long; 0 = never. A command that stays unfinished for 60 s closes \
+               its client in any case",
+        switch: false,
+        set: |options, text| {
+            let mut seconds = 0_u32;
+            set_number(&mut seconds, text, 0, u32::MAX)?;
+            options.timeout = Duration::from_secs(u64::from(seconds));
+            Ok(())
+        },
+    },
+    OptionRow {
+        name: "client-output-buffer-limit",
+        value: "SIZE",
+        default: "64mb",
+        help: "Replies that may wait for one client; a client with more is dropped",
+        switch: false,
+        set: |options, text| {
+            set_size(
+                &mut options.client_output_buffer_limit,
+                text,
+                16 << 10,
+                BUFFER_BYTES_MAX,
+            )
+        },
+    },
+    OptionRow {
+        name: "client-query-buffer-limit",
+        value: "SIZE",
+        default: "32mb",
+        help: "Bytes of a client's unfinished command; a client with more is dropped",
+        switch: false,
+        set: |options, text| {
+            set_size(
+                &mut options.client_query_buffer_limit,
+                text,
+                16 << 10,
+                BUFFER_BYTES_MAX,
+            )
+        },
+    },
+    OptionRow {
+        name: "client-buffers-total",
+        value: "SIZE",
+        default: "1gb",
+        help: "Buffers of all clients together; beyond it the client with the largest is dropped",
+        switch: false,
+        set: |options, text| set_size(&mut options.client_buffers_total, text, 1 << 20, BUFFER_BYTES_MAX),
+    },
+    OptionRow {
+        name: "wal-segment-bytes",
+        value: "SIZE",
+        default: "64mb",
+        help: "Length of a new log segment, its header included (1mb to 4gb)",
+        switch: false,
+        set: |options, text| set_size(&mut options.wal_segment_bytes, text, 1 << 20, 4 << 30),
+    },
+    OptionRow {
+        name: "wal-keep-bytes",
+        value: "SIZE",
+        default: "1gb",
+        help: "Log kept behind the snapshots, for followers and point-in-time recovery",
+        switch: false,
+        set: |options, text| set_size(&mut options.wal_keep_bytes, text, 0, 1 << 50),
+    },
+    OptionRow {
+        name: "snapshot-wal-bytes",
+        value: "SIZE",
+        default: "256mb",
+        help: "A snapshot starts when so much log has gathered since the last one",
+        switch: false,
+        set: |options, text| set_size(&mut options.snapshot_wal_bytes, text, 4 << 10, 1 << 50),
+    },
+    OptionRow {
+        name: "log-level",
+        value: "LEVEL",
+        default: "info",
+        help: "How much is logged: error, warn, info, debug, trace",
+        switch: false,
+        set: |options, text| {
+            options.log_level = match text {
+                "error" => LogLevel::Error,
+                "warn" => LogLevel::Warn,
+                "info" => LogLevel::Info,
+                "debug" => LogLevel::Debug,
+                "trace" => LogLevel::Trace,
+                _ => return Err(format!("`{text}` is none of error, warn, info, debug, trace")),
+            };
+            Ok(())
+        },
+    },
+    OptionRow {
+        name: "log-format",
+        value: "FORMAT",
+        default: "text",
+        help: "Form of a log line on stderr: text or json",
+        switch: false,
+        set: |options, text| {
+            options.log_format = match text {
+                "text" => LogFormat::Text,
+                "json" => LogFormat::Json,
+                _ => return Err(format!("`{text}` is none of text, json")),
+            };
+            Ok(())
+        },
+    },
+    OptionRow {
+        name: "strict-recovery",
+        value: "YES|NO",
+        default: "no",
+        help: "Refuse to start on a log whose end is junk that nothing vouches for (UNPROVEN_TAIL), instead of cutting \
+               it off",
+        switch: true,
+        set: |options, text| set_switch(&mut options.strict_recovery, text),
+    },
+    OptionRow {
+        name: "protected-mode",
+        value: "YES|NO",
+        default: "yes",
+        help: "Refuse to listen on an address that other machines can reach",
+        switch: true,
+        set: |options, text| set_switch(&mut options.protected_mode, text),
+    },
+];
+
+/// Options of the operators' page that this version has not, each with what it would belong to.
+pub const ABSENT: &[(&str, &str)] = &[
+    ("replicaof", "replication"),
+    ("force-replicaof", "replication"),
+    ("sync-replicas", "replication"),
+    ("sync-replicas-timeout-ms", "replication"),
+    ("promotion-timeout-ms", "replication"),
+    ("min-replicas-to-write", "replication"),
+    ("min-replicas-max-lag", "replication"),
+    ("replica-priority", "replication"),
+    ("replica-announce-ip", "replication"),
+    ("replica-announce-port", "replication"),
+    ("replica-serve-stale-data", "replication"),
+    ("replica-read-max-lag-ms", "replication"),
+    ("primaryuser", "replication"),
+    ("primaryauth", "replication"),
+    ("wal-pin-bytes", "replication"),
+    ("maxmemory", "a memory limit"),
+    ("maxmemory-policy", "a memory limit"),
+    ("users-file", "users"),
+    ("tls-port", "TLS"),
+    ("tls-cert-file", "TLS"),
+    ("tls-key-file", "TLS"),
+    ("tls-ca-cert-file", "TLS"),
+    ("tls-auth-clients", "TLS"),
+    ("tls-replication", "TLS"),
+    ("metrics-port", "a metrics port"),
+];
+
+/// A bound for sums of buffer sizes, so that they never overflow.
+const BUFFER_BYTES_MAX: u64 = 1 << 40;
+
+/// The row of the option called `name`.
+pub fn option(name: &str) -> Option<&'static OptionRow> {
+    OPTIONS.iter().find(|row| row.name == name)
+}
+
+/// What the option `name` would belong to, when this version has not got it.
+pub fn absent(name: &str) -> Option<&'static str> {
+    ABSENT
+        .iter()
+        .find(|(absent, _)| *absent == name)
+        .map(|(_, feature)| *feature)
+}
+
+fn set_number<T>(target: &mut T, text: &str, least: T, most: T) -> Result<(), String>
+where
+    T: std::str::FromStr + PartialOrd + std::fmt::Display,
+{
+    // `parse` takes a leading plus; an operator who types one means something else.
+    let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse::<T>() {
+        Ok(number) if digits && number >= least && number <= most => {
+            *target = number;
+            Ok(())
+        }
+        _ => Err(format!("`{text}` is not a whole number from {least} to {most}")),
+    }
+}
+
+fn set_size<T: TryFrom<u64>>(target: &mut T, text: &str, least: u64, most: u64) -> Result<(), String> {
+    let bytes = parse_size(text)?;
+    if bytes < least || bytes > most {
+        return Err(format!(
+            "`{text}` is not between {} and {}",
+            spell_size(least),
+            spell_size(most)
+        ));
+    }
+    *target = T::try_from(bytes).map_err(|_| format!("`{text}` is too large for this machine"))?;
+    Ok(())
+}
+
+fn set_switch(target: &mut bool, text: &str) -> Result<(), String> {
+    *target = match text {
+        "yes" => true,
+        "no" => false,
+        _ => return Err(format!("`{text}` is neither yes nor no")),
+    };
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{ABSENT, OPTIONS, Options, option};
+
+    #[test]
+    fn every_row_spells_the_default() {
+        for row in OPTIONS {
+            let mut options = Options::default();
+            (row.set)(&mut options, row.default).unwrap();
+            assert_eq!(options, Options::default(), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn a_name_is_there_or_absent_and_only_once() {
+        let mut names: Vec<&str> = OPTIONS
+            .iter()
+            .map(|row| row.name)
+            .chain(ABSENT.iter().map(|row| row.0))
+            .collect();
+        let count = names.len();
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), count);
+        assert!(option("replicaof").is_none());
+    }
+}

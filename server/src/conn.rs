@@ -1,0 +1,350 @@
+//! One connection: bytes in, commands to the node, replies out when the barrier lets them.
+//!
+//! ```text
+//!   loop: execute every complete command in the read buffer (the core is borrowed, nothing waits)
+//!         send what the barrier has released        (the one place where bytes go to a socket: `socket::send`)
+//!         wait: socket readable · socket writable · woken by the core
+//! ```
+//!
+//! Invariants
+//! * Nothing is sent that [`Replies`] has not released, and [`socket::send`] is the only function that writes to a socket.
+//! * The core is never borrowed across an await.
+//! * A connection waits for nobody but its own disk group and its own peer: a slow peer is dropped by the sweep of
+//!   [`Peers`](crate::peers::Peers) or by its output limit, and costs the others nothing meanwhile.
+//! * A command that has to wait for log space stays in the read buffer and is decided again; the commands behind it wait
+//!   with it, so that a session's order is kept.
+
+use std::cell::Cell;
+use std::future::poll_fn;
+use std::io;
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Instant;
+
+use idem_engine::{Outcome, Session};
+use idem_protocol::resp::decode::{Decoder, Limits, Step};
+use idem_protocol::resp::encode::Reply;
+use tokio::net::TcpStream;
+
+use crate::core::Shard;
+use crate::input::Input;
+use crate::peer::{DropReason, Peer, SaveResult};
+use crate::replies::Replies;
+use crate::socket;
+
+/// A client whose unsent replies are above this executes nothing more until it took some: it cannot make the server
+/// hold more than about this, plus one reply.
+const BACKPRESSURE_BYTES: usize = 1 << 20;
+
+/// Commands executed in one turn; then the others are served.
+const TURN_COMMANDS_MAX: usize = 512;
+
+/// Why the turn's execution stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stopped {
+    /// No complete command is left in the buffer.
+    NeedsInput,
+    /// The next command waits for the log, or for a snapshot that a SAVE started.
+    Waits,
+    /// The peer has to take some of its replies first.
+    Backpressure,
+    /// The turn was long enough.
+    Turn,
+    /// There will be no more commands: QUIT, a protocol error, a limit.
+    Ended,
+}
+
+/// What the wait was ended by.
+enum Ready {
+    Woken,
+    Readable,
+    Writable,
+}
+
+struct Connection {
+    shard: Rc<Shard>,
+    stream: TcpStream,
+    peer: Rc<Peer>,
+    session: Session,
+    limits: Limits,
+    decoder: Decoder,
+    input: Input,
+    /// The decoder is not asked again before the input has so many bytes.
+    input_needed: usize,
+    replies: Replies,
+    stopped: Stopped,
+    /// A SAVE waits for its snapshot.
+    saving: bool,
+    /// The peer sends no more.
+    at_end: bool,
+    /// The server stops; what had arrived until then was read.
+    last_read: bool,
+    /// Closed because of what the client sent: take the rest of it before closing.
+    lingers: bool,
+}
+
+/// Serves one connection until it ends.
+pub async fn serve(shard: Rc<Shard>, stream: TcpStream, peer: Rc<Peer>) {
+    let limits = Limits::with_bulk_bytes(shard.options.proto_max_bulk_len);
+    let session = Session::new(peer.id);
+    let mut connection = Connection {
+        shard,
+        stream,
+        peer,
+        session,
+        limits,
+        decoder: Decoder::new(),
+        input: Input::default(),
+        input_needed: 1,
+        replies: Replies::default(),
+        stopped: Stopped::NeedsInput,
+        saving: false,
+        at_end: false,
+        last_read: false,
+        lingers: false,
+    };
+    let (id, address) = (connection.peer.id, connection.peer.address);
+    tracing::debug!(id, %address, "client connected");
+    match connection.run().await {
+        Ok(None) => tracing::debug!(id, %address, "client closed"),
+        Ok(Some(reason)) => {
+            tracing::info!(id, %address, "client dropped: {reason}");
+            connection.shard.core.borrow_mut().process.count_drop(reason);
+        }
+        Err(error) => tracing::debug!(id, %address, "client lost: {error}"),
+    }
+    connection.shard.core.borrow_mut().peers.remove(&connection.peer);
+    connection.shard.commit_wanted.notify_one();
+    if connection.lingers {
+        // The connection no longer counts as a client; it only dies slowly.
+        socket::linger(connection.stream).await;
+    }
+}
+
+impl Connection {
+    /// Until the connection ends; the reason when the server ended it.
+    async fn run(&mut self) -> io::Result<Option<DropReason>> {
+        loop {
+            if self.shard.is_stopping() && !self.last_read && self.stopped == Stopped::NeedsInput {
+                // Commands that had arrived are in flight, and are answered.
+                self.last_read = true;
+                self.read()?;
+            }
+            self.execute();
+            self.send()?;
+            if let Some(reason) = self.limit_reached() {
+                return Ok(Some(reason));
+            }
+            match self.stopped {
+                Stopped::Turn => {
+                    tokio::task::yield_now().await;
+                    continue;
+                }
+                Stopped::Backpressure if self.replies.unsent_bytes() <= BACKPRESSURE_BYTES => continue,
+                Stopped::NeedsInput | Stopped::Ended if self.ends() && self.replies.is_empty() => {
+                    return Ok(None);
+                }
+                _ => {}
+            }
+            match self.ready().await? {
+                Ready::Readable => self.read()?,
+                Ready::Writable | Ready::Woken => {}
+            }
+        }
+    }
+
+    /// Whether nothing more will be executed once the complete commands are done.
+    fn ends(&self) -> bool {
+        self.at_end || self.stopped == Stopped::Ended || self.shard.is_stopping()
+    }
+
+    /// Executes complete commands until one of the reasons in [`Stopped`].
+    fn execute(&mut self) {
+        if self.stopped == Stopped::Ended {
+            return;
+        }
+        if self.saving {
+            match self.peer.take_saved() {
+                Some(result) => self.save_ended(&result),
+                None => return,
+            }
+        }
+        let mut core = self.shard.core.borrow_mut();
+        let core = &mut *core;
+        let now = core.clock.now();
+        let mut executed = 0;
+        self.stopped = loop {
+            if self.replies.unsent_bytes() > BACKPRESSURE_BYTES {
+                break Stopped::Backpressure;
+            }
+            if executed == TURN_COMMANDS_MAX {
+                break Stopped::Turn;
+            }
+            let input = self.input.bytes();
+            if input.len() < self.input_needed {
+                break Stopped::NeedsInput;
+            }
+            let consumed = match self.decoder.step(input, &self.limits) {
+                Step::Empty { consumed } => {
+                    self.input.consume(consumed);
+                    self.input_needed = 1;
+                    continue;
+                }
+                Step::NeedMore { at_least } => {
+                    self.input_needed = input.len().saturating_add(at_least);
+                    if input.len() > self.shard.options.client_query_buffer_limit {
+                        let text = "Protocol error: the command exceeds client-query-buffer-limit";
+                        core.process.count_query_limit();
+                        tracing::info!(id = self.peer.id, address = %self.peer.address, "closing client: {text}");
+                        self.lingers = true;
+                        socket::append_error(&mut self.replies, self.session.protocol, text);
+                        break Stopped::Ended;
+                    }
+                    break Stopped::NeedsInput;
+                }
+                Step::Error(error) => {
+                    let text = error.to_string();
+                    tracing::info!(id = self.peer.id, address = %self.peer.address, "closing client: {text}");
+                    self.lingers = true;
+                    socket::append_error(&mut self.replies, self.session.protocol, &text);
+                    break Stopped::Ended;
+                }
+                Step::Command { consumed } => consumed,
+            };
+            let args = self.decoder.args(input);
+            let out = self.replies.buffer();
+            let (node, log, facts) = core.split();
+            let outcome = node.execute(&mut self.session, args, now, log, &facts, out);
+            let stop = match outcome {
+                Outcome::Reply { depends_on } => {
+                    self.replies.mark(depends_on);
+                    None
+                }
+                Outcome::Close { depends_on } => {
+                    self.replies.mark(depends_on);
+                    Some(Stopped::Ended)
+                }
+                Outcome::Snapshot { wait, depends_on } => {
+                    self.replies.mark(depends_on);
+                    core.snapshots.request(wait.then(|| Rc::clone(&self.peer)));
+                    self.shard.commit_wanted.notify_one();
+                    self.saving = wait;
+                    wait.then_some(Stopped::Waits)
+                }
+                Outcome::Wait => {
+                    core.peers.wait_for_log(&self.peer);
+                    self.shard.commit_wanted.notify_one();
+                    break Stopped::Waits;
+                }
+            };
+            self.input.consume(consumed);
+            self.input_needed = 1;
+            executed += 1;
+            if let Some(stop) = stop {
+                break stop;
+            }
+        };
+        if core.wants_hand_over() {
+            self.shard.commit_wanted.notify_one();
+        }
+        let partial = self.stopped == Stopped::NeedsInput && !self.input.bytes().is_empty();
+        self.peer.note_partial(partial);
+    }
+
+    fn save_ended(&mut self, result: &SaveResult) {
+        self.saving = false;
+        match result {
+            Ok(()) => socket::append(&mut self.replies, self.session.protocol, &Reply::Ok),
+            Err(reason) => {
+                socket::append_error(
+                    &mut self.replies,
+                    self.session.protocol,
+                    &format!("the snapshot failed: {reason}"),
+                );
+            }
+        }
+    }
+
+    /// Sends what the barrier has released; the only caller of [`socket::send`] for a client that was accepted.
+    fn send(&mut self) -> io::Result<()> {
+        if !self.replies.is_empty() {
+            let mut core = self.shard.core.borrow_mut();
+            let barrier = core.node.barrier(core.clock.now());
+            self.replies.release(barrier);
+            if let Some(lsn) = self.replies.waits_for() {
+                core.peers.wait_for_barrier(&self.peer, lsn);
+            }
+        }
+        let sent = socket::send(&self.stream, &mut self.replies)?;
+        if sent > 0 {
+            self.peer.note_stuck(false);
+            add(&self.shard.traffic.output, sent);
+        }
+        self.peer.note_stuck(!self.replies.sendable().is_empty());
+        self.peer.note_owed(!self.replies.is_empty());
+        Ok(())
+    }
+
+    /// Notes the buffers' sizes, and whether this connection has to go for them or for anything else.
+    fn limit_reached(&mut self) -> Option<DropReason> {
+        let input_bytes = self.input.memory_bytes() + self.decoder.held_bytes();
+        self.peer_buffers(input_bytes, self.replies.memory_bytes());
+        if self.replies.unsent_bytes() > self.shard.options.client_output_buffer_limit {
+            return Some(DropReason::OutputLimit);
+        }
+        self.peer.dropped()
+    }
+
+    fn peer_buffers(&self, input_bytes: usize, output_bytes: usize) {
+        if self.peer.has_buffers(input_bytes, output_bytes) {
+            return;
+        }
+        self.shard
+            .core
+            .borrow_mut()
+            .peers
+            .set_buffers(&self.peer, input_bytes, output_bytes);
+    }
+
+    /// Waits until there is something to do.
+    async fn ready(&self) -> io::Result<Ready> {
+        // What is not read stays with the client: TCP itself slows it down.
+        let reads = match self.stopped {
+            Stopped::NeedsInput => !self.at_end && !self.shard.is_stopping(),
+            Stopped::Waits | Stopped::Backpressure | Stopped::Turn | Stopped::Ended => false,
+        };
+        let writes = !self.replies.sendable().is_empty();
+        poll_fn(|context| {
+            if self.peer.poll_woken(context).is_ready() {
+                return Poll::Ready(Ok(Ready::Woken));
+            }
+            if reads && let Poll::Ready(result) = self.stream.poll_read_ready(context) {
+                return Poll::Ready(result.map(|()| Ready::Readable));
+            }
+            if writes && let Poll::Ready(result) = self.stream.poll_write_ready(context) {
+                return Poll::Ready(result.map(|()| Ready::Writable));
+            }
+            Poll::Pending
+        })
+        .await
+    }
+
+    /// Takes what has arrived, once.
+    fn read(&mut self) -> io::Result<()> {
+        let count = self.stream.try_read_buf(&mut self.input.room());
+        match count {
+            Ok(0) => self.at_end = true,
+            Ok(count) => {
+                self.peer.note_input(Instant::now());
+                add(&self.shard.traffic.input, count);
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+}
+
+fn add(total: &Cell<u64>, bytes: usize) {
+    total.set(total.get() + u64::try_from(bytes).unwrap_or(0));
+}

@@ -1,0 +1,136 @@
+//! Handing groups to the wal thread: one at a time, two buffers in turn.
+//!
+//! While the thread writes and syncs one group, the next one gathers in the batch; when the thread is free, the group is
+//! handed over with the empty buffer swapped in. Nobody waits for a group to fill: its size is what arrived during
+//! the last sync. A *seal* (a frame without records that vouches for the last group) follows 100 ms after the last
+//! record; policy decides when, see [`Commit::seal_if_due`].
+
+use std::time::{Duration, Instant};
+
+use idem_protocol::lsn::Lsn;
+use idem_wal::batch::Batch;
+use idem_wal::thread::{Job, WalThread};
+
+use crate::config::FsyncPolicy;
+
+/// A group is closed at so many bytes, or by one larger record.
+pub const GROUP_BYTES_MAX: u64 = 8 << 20;
+
+/// A seal follows the last record after this.
+const SEAL_AFTER: Duration = Duration::from_millis(100);
+
+/// A buffer that comes back keeps at most this much memory: groups grow to what one sync gathers, not to the one huge
+/// value that came by an hour ago.
+const BUFFER_KEPT_MAX: usize = 9 << 20;
+
+/// See the module.
+pub struct Commit {
+    wal: WalThread,
+    policy: FsyncPolicy,
+    /// A group or a seal is with the wal thread.
+    busy: bool,
+    /// The empty one of the two buffers, while it is here.
+    buffer: Vec<u8>,
+    /// When a seal is due, unless more records come.
+    seal_at: Option<Instant>,
+    closing: bool,
+    closed: Option<Result<(), String>>,
+}
+
+impl Commit {
+    /// Hands groups to `wal`, which syncs under `policy`.
+    pub fn new(wal: WalThread, policy: FsyncPolicy) -> Commit {
+        Commit {
+            wal,
+            policy,
+            busy: false,
+            buffer: Vec::new(),
+            seal_at: None,
+            closing: false,
+            closed: None,
+        }
+    }
+
+    /// Whether the wal thread would take a group now.
+    pub fn is_free(&self) -> bool {
+        !self.busy && !self.closing
+    }
+
+    /// Hands the open group over. False when there is none or the thread is busy.
+    pub fn hand_over(&mut self, batch: &mut Batch, now: Instant) -> bool {
+        if !self.is_free() || batch.is_empty() {
+            return false;
+        }
+        let Some(group) = batch.take(std::mem::take(&mut self.buffer)) else {
+            return false;
+        };
+        if !group.clock_only {
+            self.seal_at = Some(now + SEAL_AFTER);
+        }
+        self.busy = true;
+        self.wal.send(Job::Group(group));
+        true
+    }
+
+    /// The wal thread is done with the group (its buffer comes back) or the seal (there is none).
+    pub fn returned(&mut self, buffer: Option<Vec<u8>>) {
+        assert!(self.busy, "the wal thread returned what it was not given");
+        self.busy = false;
+        if let Some(mut buffer) = buffer {
+            buffer.clear();
+            buffer.shrink_to(BUFFER_KEPT_MAX);
+            self.buffer = buffer;
+        }
+    }
+
+    /// Seals the log when 100 ms have passed since the last record: under `always` at once, under `everysec` after the
+    /// sync that covers it, under `no` only when the server stops.
+    pub fn seal_if_due(&mut self, batch: &mut Batch, synced: Lsn, now: Instant) {
+        if self.seal_at.is_none_or(|at| now < at) || !self.is_free() || !batch.is_empty() {
+            return;
+        }
+        let covered = match self.policy {
+            FsyncPolicy::Always | FsyncPolicy::Everysec => synced >= batch.appended(),
+            FsyncPolicy::No => {
+                self.seal_at = None;
+                return;
+            }
+        };
+        if covered {
+            self.seal_at = None;
+            if let Some(seal) = batch.take_seal() {
+                self.busy = true;
+                self.wal.send(Job::Seal(seal));
+            }
+        }
+    }
+
+    /// When [`Commit::seal_if_due`] has to be called, beside after each event of the wal thread.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.seal_at
+    }
+
+    /// Asks for a sync of what was handed over, under whatever policy. The answer is progress without a buffer.
+    pub fn sync(&self) {
+        if !self.closing {
+            self.wal.send(Job::Sync);
+        }
+    }
+
+    /// Ends the log: sync, seal, sync, clean mark. Everything has been handed over; nothing is afterwards.
+    pub fn shut_down(&mut self) {
+        assert!(self.is_free(), "a group is still with the wal thread");
+        self.closing = true;
+        self.wal.send(Job::ShutDown);
+    }
+
+    /// The wal thread has ended the log, or could not.
+    pub fn closed(&mut self, result: Result<(), String>) {
+        self.closed = Some(result);
+    }
+
+    /// How the log ended, once it has.
+    pub fn outcome(&self) -> Option<&Result<(), String>> {
+        self.closed.as_ref()
+    }
+}

@@ -1,0 +1,322 @@
+//! The core of a shard: the node, its log, and everything that belongs to one thread.
+//!
+//! ```text
+//!            connections (local tasks)                      core loop (one local task)
+//!   bytes ─▶ borrow core ─▶ node.execute ─▶ batch            select one Event ─▶ Core::handle
+//!            release core, send what is released             group open, wal thread free ─▶ yield once ─▶ hand over
+//!                       ▲                                                 │                          │
+//!                       └────────────── wake ◀── barrier moved ◀──────────┘          wal thread: write, sync
+//! ```
+//!
+//! Invariants
+//! * One thread owns all of this; [`Shard::core`] is borrowed for a moment and never across an await.
+//! * Append order = apply order: only [`Node`] calls the log, and it applies in the same call.
+//! * A reply leaves its connection only when [`Node::barrier`] has passed its lsn; the core never sends anything.
+//!
+//! Deliberately absent: locks, globals, the meaning of commands, bytes on disk. A second shard in the process is a second
+//! [`Shard`] on a second thread.
+
+pub mod commit;
+pub mod events;
+pub mod space;
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use idem_engine::{Log, Node, Reservation};
+use idem_protocol::lsn::Lsn;
+use idem_protocol::time::UnixMs;
+use idem_protocol::wal::Record;
+use idem_wal::batch::{Batch, NotReserved};
+use idem_wal::control::ControlFile;
+use idem_wal::housekeeping::Housekeeping;
+use idem_wal::storage::DiskStorage;
+use tokio::sync::Notify;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+
+use self::commit::Commit;
+use self::events::Event;
+use self::space::Space;
+use crate::clock::Clock;
+use crate::config::Options;
+use crate::facts::{FactsView, Process, Traffic};
+use crate::peers::Peers;
+use crate::shutdown::Signals;
+use crate::snapshotter::{self, Snapshots};
+
+/// How often the node may reclaim memory.
+const TICK_EVERY: Duration = Duration::from_millis(100);
+
+/// The same, while there is more to reclaim than one step did: others get their turn in between.
+const TICK_SOON: Duration = Duration::from_millis(2);
+
+/// How often the clients' time limits and the wall clock are looked at.
+const SWEEP_EVERY: Duration = Duration::from_secs(1);
+
+/// The log as the node sees it: the batch, and what is known about space.
+pub struct ShardLog {
+    /// Places and gathers records.
+    pub batch: Batch,
+    /// What housekeeping makes or could not make.
+    pub space: Space,
+}
+
+impl Log for ShardLog {
+    fn reserve(&mut self, record_bytes: u64) -> Reservation {
+        if self.space.is_stalled() {
+            // Room inside the segment is of no use while the disk refuses to be written to.
+            return Reservation::NoSpace;
+        }
+        match self.batch.reserve(record_bytes) {
+            Ok(()) => Reservation::Granted,
+            Err(NotReserved::GroupFull) => Reservation::Wait,
+            Err(NotReserved::NeedsSpare { bytes }) => self.space.need(bytes),
+        }
+    }
+
+    fn append(&mut self, time: UnixMs, db: u8, record: &Record<'_>) -> Lsn {
+        self.batch.append(time, db, record)
+    }
+
+    fn appended(&self) -> Lsn {
+        self.batch.appended()
+    }
+
+    fn can_write(&self) -> bool {
+        !self.space.is_stalled()
+    }
+}
+
+/// Everything of a shard that changes. See the module.
+pub struct Core {
+    /// Meaning: keyspace, decisions, barrier.
+    pub node: Node,
+    /// Where its records go.
+    pub log: ShardLog,
+    /// The server's time.
+    pub clock: Clock,
+    /// The way to the wal thread.
+    pub commit: Commit,
+    /// The other thread that may wait for the disk.
+    pub housekeeping: Housekeeping,
+    /// The log's control file.
+    pub control: ControlFile<DiskStorage>,
+    /// The disk, for snapshots and for counting files.
+    pub storage: DiskStorage,
+    /// Connections.
+    pub peers: Peers,
+    /// Snapshots: running, wanted, last.
+    pub snapshots: Snapshots,
+    /// What INFO says about the process and the log.
+    pub process: Process,
+    /// How threads report.
+    pub events: UnboundedSender<Event>,
+    /// No ticks, no new snapshots: the server stops.
+    pub stopping: bool,
+    idle_after: Duration,
+    tick_at: Instant,
+    sweep_at: Instant,
+    /// The time at which a stop loses its patience.
+    patience_until: Option<Instant>,
+    log_size_wanted: bool,
+}
+
+/// What [`Core::new`] is made of.
+pub struct Parts {
+    /// Opened.
+    pub node: Node,
+    /// Where the log goes on.
+    pub batch: Batch,
+    /// Started.
+    pub clock: Clock,
+    /// With the wal thread running.
+    pub commit: Commit,
+    /// Running.
+    pub housekeeping: Housekeeping,
+    /// Of the log.
+    pub control: ControlFile<DiskStorage>,
+    /// The disk.
+    pub storage: DiskStorage,
+    /// Facts about the process.
+    pub process: Process,
+    /// Knows the newest snapshot.
+    pub snapshots: Snapshots,
+    /// How threads report.
+    pub events: UnboundedSender<Event>,
+}
+
+impl Core {
+    /// A core that is ready to serve.
+    pub fn new(parts: Parts, options: &Options) -> Core {
+        let now = Instant::now();
+        Core {
+            node: parts.node,
+            log: ShardLog {
+                batch: parts.batch,
+                space: Space::default(),
+            },
+            clock: parts.clock,
+            commit: parts.commit,
+            housekeeping: parts.housekeeping,
+            control: parts.control,
+            storage: parts.storage,
+            peers: Peers::new(options.client_buffers_total),
+            snapshots: parts.snapshots,
+            process: parts.process,
+            events: parts.events,
+            stopping: false,
+            idle_after: options.timeout,
+            tick_at: now + TICK_EVERY,
+            sweep_at: now + SWEEP_EVERY,
+            patience_until: None,
+            log_size_wanted: true,
+        }
+    }
+
+    /// What INFO asks, and the node and the log beside it: they are borrowed together for one command.
+    pub fn split(&mut self) -> (&mut Node, &mut ShardLog, FactsView<'_>) {
+        let facts = FactsView {
+            process: &self.process,
+            peers: &self.peers,
+            snapshots: &self.snapshots,
+            clock: &self.clock,
+        };
+        (&mut self.node, &mut self.log, facts)
+    }
+
+    /// Whether a group is open and the wal thread would take it.
+    pub fn wants_hand_over(&self) -> bool {
+        self.commit.is_free() && !self.log.batch.is_empty()
+    }
+
+    /// Hands the open group over; whoever waited for the group to leave decides again.
+    pub fn hand_over(&mut self) {
+        if self.commit.hand_over(&mut self.log.batch, Instant::now()) {
+            self.peers.log_moved();
+        }
+    }
+
+    /// When [`Event::Timer`] is due at the latest.
+    pub fn next_deadline(&self, now: Instant) -> Instant {
+        let tick = (!self.stopping).then_some(self.tick_at);
+        // What is overdue waits for an event, not for time; as a deadline it would spin.
+        let later = [
+            self.commit.deadline(),
+            self.log.space.retry_at(),
+            self.patience_until,
+        ];
+        let later = later.into_iter().flatten().filter(|at| *at > now);
+        tick.into_iter().chain(later).fold(self.sweep_at, Instant::min)
+    }
+
+    /// Lets [`Core::next_deadline`] name this moment too.
+    pub fn set_patience(&mut self, until: Instant) {
+        self.patience_until = Some(until);
+    }
+
+    /// Counts the log's files on a thread that may wait for the disk.
+    fn count_log(&mut self) {
+        if !std::mem::take(&mut self.log_size_wanted) {
+            return;
+        }
+        let (storage, events) = (self.storage.clone(), self.events.clone());
+        // An error leaves the numbers of INFO as they were; the log itself is read by nobody here.
+        tokio::task::spawn_blocking(move || {
+            if let Ok((segments, bytes)) = crate::facts::log_size(&storage) {
+                let _ = events.send(Event::LogSize { segments, bytes });
+            }
+        });
+    }
+}
+
+/// A shard: its core, and what its tasks use to find each other.
+pub struct Shard {
+    /// Borrowed for a moment, never across an await.
+    pub core: RefCell<Core>,
+    /// As checked at the start.
+    pub options: Options,
+    /// Counted where bytes move.
+    pub traffic: Rc<Traffic>,
+    /// [`Event::Work`] for the core loop.
+    pub commit_wanted: Notify,
+    /// The listener is to stop.
+    pub stop: Notify,
+    stopping: Cell<bool>,
+}
+
+impl Shard {
+    /// A shard around `core`.
+    pub fn new(core: Core, options: Options) -> Rc<Shard> {
+        Rc::new(Shard {
+            traffic: Rc::clone(&core.process.traffic),
+            core: RefCell::new(core),
+            options,
+            commit_wanted: Notify::new(),
+            stop: Notify::new(),
+            stopping: Cell::new(false),
+        })
+    }
+
+    /// Whether the server takes no new commands any more.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.get()
+    }
+
+    /// From now on nothing is accepted; connections answer what has arrived and end.
+    pub fn begin_stop(&self) {
+        self.stopping.set(true);
+        self.stop.notify_one();
+        let mut core = self.core.borrow_mut();
+        core.stopping = true;
+        core.peers.wake_all();
+        // A snapshot that waits for the disk ends as well.
+        core.snapshots.progress.notify_waiters();
+    }
+}
+
+/// The task that takes the events.
+pub struct CoreLoop {
+    /// Whose events.
+    pub shard: Rc<Shard>,
+    /// From the threads.
+    pub events: UnboundedReceiver<Event>,
+    /// From the operator.
+    pub signals: Signals,
+}
+
+impl CoreLoop {
+    /// Takes one event, then does what it made due. True when the event was a signal.
+    ///
+    /// Not to be cancelled: between an event and the hand-over that it calls for lies a yield.
+    pub async fn turn(&mut self) -> bool {
+        let deadline = self.shard.core.borrow().next_deadline(Instant::now());
+        let event = tokio::select! {
+            // Time and signals first: under full load there is always another group.
+            biased;
+            () = self.signals.recv() => Event::Signal,
+            () = tokio::time::sleep_until(deadline.into()) => Event::Timer,
+            Some(event) = self.events.recv() => event,
+            () = self.shard.commit_wanted.notified() => Event::Work,
+        };
+        let signalled = matches!(event, Event::Signal);
+        let wants_hand_over = {
+            let mut core = self.shard.core.borrow_mut();
+            core.handle(event);
+            while let Ok(event) = self.events.try_recv() {
+                core.handle(event);
+            }
+            core.count_log();
+            if core.snapshots.take_request() {
+                tokio::task::spawn_local(snapshotter::run(Rc::clone(&self.shard)));
+            }
+            core.wants_hand_over()
+        };
+        if wants_hand_over {
+            // Connections that are ready now get their commands into this group: half the syncs at equal load.
+            tokio::task::yield_now().await;
+            self.shard.core.borrow_mut().hand_over();
+        }
+        signalled
+    }
+}

@@ -1,0 +1,130 @@
+//! The daemon: flags and glue. What it does is in the library.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use idem_server::config::{self, Flags, cli};
+use idem_server::exit::Exit;
+use idem_server::logging;
+use idem_server::startup::{self, Ready, Settings};
+
+/// Many small entries that come and go: resident memory stays close to what is in use.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    run().into()
+}
+
+fn run() -> Exit {
+    let flags = match Flags::parse(std::env::args_os()) {
+        Ok(flags) => flags,
+        Err(error) => {
+            // Help and version are no mistakes, and go to stdout; a closed pipe there is none either.
+            let _ = error.print();
+            return if error.use_stderr() {
+                Exit::Usage
+            } else {
+                Exit::Clean
+            };
+        }
+    };
+    if let Some(what) = flags.generate() {
+        return match cli::generate(what, &mut std::io::stdout()) {
+            Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+                complain(Exit::Failure, &error.to_string())
+            }
+            Ok(()) | Err(_) => Exit::Clean,
+        };
+    }
+    let options = match config::load(&flags) {
+        Ok(options) => options,
+        Err(error) => return complain(Exit::Usage, &error.to_string()),
+    };
+    logging::install(options.log_level, options.log_format);
+    end_on_panic();
+    for warning in config::warnings(&options) {
+        tracing::warn!("{warning}");
+    }
+    let settings = match settings(&flags) {
+        Ok(settings) => settings,
+        Err(error) => return complain(Exit::Usage, &error),
+    };
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return complain(Exit::Failure, &format!("no runtime: {error}")),
+    };
+    let exit = tokio::task::LocalSet::new().block_on(&runtime, async {
+        match startup::start(&options, &settings) {
+            Ok(started) => startup::serve(started, announce).await,
+            Err(error) => complain(error.exit, &error.message),
+        }
+    });
+    // Threads that still wait for the disk are not waited for: what they do is safe to leave at any point.
+    runtime.shutdown_background();
+    exit
+}
+
+/// One line on stderr, whatever the log level: why the process ends.
+fn complain(exit: Exit, message: &str) -> Exit {
+    let _ = writeln!(std::io::stderr(), "idemd: {message}");
+    exit
+}
+
+/// The ready line. Whoever started us may have closed stdout; that is no reason to stop.
+fn announce(ready: &Ready) {
+    let mut out = std::io::stdout();
+    let _ = writeln!(out, "{ready}").and_then(|()| out.flush());
+    tracing::info!("{ready}");
+}
+
+/// A panic is a bug, and on the wal thread it would leave a server that answers reads and never syncs again: the process
+/// ends, and the next start reads what is on disk.
+fn end_on_panic() {
+    let print = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |info| {
+        print(info);
+        idem_server::exit::end_at_once("a thread panicked");
+    }));
+}
+
+#[cfg(not(feature = "sabotage"))]
+fn settings(flags: &Flags) -> Result<Settings, String> {
+    Ok(Settings {
+        config_file: config_file(flags),
+    })
+}
+
+/// DELIBERATELY BROKEN builds: the environment says how.
+#[cfg(feature = "sabotage")]
+fn settings(flags: &Flags) -> Result<Settings, String> {
+    use idem_server::startup::Sabotage;
+    let mut sabotage = Sabotage::default();
+    let word = std::env::var("IDEM_SABOTAGE").unwrap_or_default();
+    match word.as_str() {
+        "" => {}
+        "reply-before-sync" => sabotage.node = idem_engine::Sabotage::ReplyBeforeSync,
+        "no-directory-sync" => sabotage.no_directory_sync = true,
+        "deadline-in-second-record" => sabotage.node = idem_engine::Sabotage::DeadlineInSecondRecord,
+        _ => {
+            return Err(format!(
+                "IDEM_SABOTAGE: `{word}` is no known way to break this build"
+            ));
+        }
+    }
+    let _ = writeln!(
+        std::io::stderr(),
+        "*** DELIBERATELY BROKEN BUILD (feature `sabotage`, IDEM_SABOTAGE={word}): IT LOSES DATA. FOR TESTS ONLY. ***"
+    );
+    Ok(Settings {
+        config_file: config_file(flags),
+        sabotage,
+    })
+}
+
+fn config_file(flags: &Flags) -> String {
+    flags
+        .config()
+        .map(|path| path.display().to_string())
+        .unwrap_or_default()
+}

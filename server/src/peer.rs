@@ -1,0 +1,208 @@
+//! One connection as the core knows it, shared between the connection's task and the core.
+//!
+//! The core wakes a peer when something it waits for has happened, and marks it to be dropped when it broke a limit; only the
+//! connection's own task ever touches the socket.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::net::SocketAddr;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use idem_protocol::lsn::Lsn;
+
+/// A peer that takes nothing of a waiting output for so long is dropped.
+pub const STUCK_AFTER: Duration = Duration::from_secs(60);
+
+/// A command that is not complete after so long closes its client.
+pub const PARTIAL_AFTER: Duration = Duration::from_secs(60);
+
+/// Why the server ends a connection that the client did not end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DropReason {
+    /// More unsent replies than `client-output-buffer-limit`.
+    OutputLimit,
+    /// All buffers together were over `client-buffers-total`, and this client had the largest.
+    BuffersTotal,
+    /// It took nothing for [`STUCK_AFTER`].
+    Stuck,
+    /// A command stayed unfinished for [`PARTIAL_AFTER`].
+    Partial,
+    /// Idle for longer than `timeout`.
+    Idle,
+    /// The server stops and the client did not take its last replies in time.
+    Stopping,
+}
+
+impl fmt::Display for DropReason {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(match self {
+            DropReason::OutputLimit => "its unsent replies exceed client-output-buffer-limit",
+            DropReason::BuffersTotal => {
+                "all clients' buffers exceed client-buffers-total and its are the largest"
+            }
+            DropReason::Stuck => "it took none of its replies for 60 seconds",
+            DropReason::Partial => "a command stayed unfinished for 60 seconds",
+            DropReason::Idle => "it was idle for longer than timeout",
+            DropReason::Stopping => "the server stops and it does not take its last replies",
+        })
+    }
+}
+
+/// How a SAVE ended for the client that waits for it.
+pub type SaveResult = Result<(), String>;
+
+/// The shared part of one connection.
+pub struct Peer {
+    /// Number of the connection; never used twice in one process.
+    pub id: u64,
+    /// Where it comes from.
+    pub address: SocketAddr,
+    waker: RefCell<Option<Waker>>,
+    woken: Cell<bool>,
+    dropped: Cell<Option<DropReason>>,
+    saved: RefCell<Option<SaveResult>>,
+    /// Lsn that its oldest reply waits for, while it is on the barrier's list.
+    pub(crate) waits_for: Cell<Option<Lsn>>,
+    /// Memory of its input and output buffers, in bytes.
+    input_bytes: Cell<usize>,
+    output_bytes: Cell<usize>,
+    last_input: Cell<Instant>,
+    partial_since: Cell<Option<Instant>>,
+    stuck_since: Cell<Option<Instant>>,
+    /// Replies wait (for the barrier or the peer): not idle.
+    owed: Cell<bool>,
+}
+
+impl Peer {
+    /// A connection that has just been accepted.
+    pub fn new(id: u64, address: SocketAddr, now: Instant) -> Peer {
+        Peer {
+            id,
+            address,
+            waker: RefCell::new(None),
+            woken: Cell::new(false),
+            dropped: Cell::new(None),
+            saved: RefCell::new(None),
+            waits_for: Cell::new(None),
+            input_bytes: Cell::new(0),
+            output_bytes: Cell::new(0),
+            last_input: Cell::new(now),
+            partial_since: Cell::new(None),
+            stuck_since: Cell::new(None),
+            owed: Cell::new(false),
+        }
+    }
+
+    /// Lets the connection's task look again.
+    pub fn wake(&self) {
+        if !self.woken.replace(true)
+            && let Some(waker) = self.waker.borrow_mut().take()
+        {
+            waker.wake();
+        }
+    }
+
+    /// Ready once for each time that it was woken (several wakes before a look are one).
+    pub fn poll_woken(&self, context: &mut Context<'_>) -> Poll<()> {
+        if self.woken.replace(false) {
+            return Poll::Ready(());
+        }
+        let mut waker = self.waker.borrow_mut();
+        match waker.as_mut() {
+            Some(waker) => waker.clone_from(context.waker()),
+            None => *waker = Some(context.waker().clone()),
+        }
+        Poll::Pending
+    }
+
+    /// The connection is to end now; the first reason stays.
+    pub fn drop_for(&self, reason: DropReason) {
+        if self.dropped.get().is_none() {
+            self.dropped.set(Some(reason));
+        }
+        self.wake();
+    }
+
+    /// Why the connection is to end, when it is.
+    pub fn dropped(&self) -> Option<DropReason> {
+        self.dropped.get()
+    }
+
+    /// The snapshot that this client's SAVE waits for has ended.
+    pub fn set_saved(&self, result: SaveResult) {
+        *self.saved.borrow_mut() = Some(result);
+        self.wake();
+    }
+
+    /// Takes what [`Peer::set_saved`] left.
+    pub fn take_saved(&self) -> Option<SaveResult> {
+        self.saved.borrow_mut().take()
+    }
+
+    /// Whether this is what the core knows of the buffers' memory.
+    pub fn has_buffers(&self, input_bytes: usize, output_bytes: usize) -> bool {
+        self.input_bytes.get() == input_bytes && self.output_bytes.get() == output_bytes
+    }
+
+    /// Notes the buffers' memory; what it was before, together.
+    pub fn set_buffers(&self, input_bytes: usize, output_bytes: usize) -> usize {
+        self.input_bytes.replace(input_bytes) + self.output_bytes.replace(output_bytes)
+    }
+
+    /// Memory of both buffers, in bytes.
+    pub fn buffers_bytes(&self) -> usize {
+        self.input_bytes.get() + self.output_bytes.get()
+    }
+
+    /// Which of its time limits has passed.
+    pub fn overdue(&self, now: Instant, idle_after: Duration) -> Option<DropReason> {
+        let over = |since: Instant, limit: Duration| now.saturating_duration_since(since) > limit;
+        if self
+            .stuck_since
+            .get()
+            .is_some_and(|since| over(since, STUCK_AFTER))
+        {
+            Some(DropReason::Stuck)
+        } else if self
+            .partial_since
+            .get()
+            .is_some_and(|since| over(since, PARTIAL_AFTER))
+        {
+            Some(DropReason::Partial)
+        } else if !idle_after.is_zero() && !self.owed.get() && over(self.last_input.get(), idle_after) {
+            Some(DropReason::Idle)
+        } else {
+            None
+        }
+    }
+
+    /// Something arrived.
+    pub fn note_input(&self, now: Instant) {
+        self.last_input.set(now);
+    }
+
+    /// Whether a command has begun and is not complete.
+    pub fn note_partial(&self, partial: bool) {
+        note_since(&self.partial_since, partial);
+    }
+
+    /// Whether the socket refuses released replies. Progress of one byte ends the state.
+    pub fn note_stuck(&self, stuck: bool) {
+        note_since(&self.stuck_since, stuck);
+    }
+
+    /// Whether replies wait to leave.
+    pub fn note_owed(&self, owed: bool) {
+        self.owed.set(owed);
+    }
+}
+
+/// Keeps the first instant of a state that lasts.
+fn note_since(cell: &Cell<Option<Instant>>, holds: bool) {
+    match (holds, cell.get()) {
+        (true, None) => cell.set(Some(Instant::now())),
+        (false, Some(_)) => cell.set(None),
+        (true, Some(_)) | (false, None) => {}
+    }
+}

@@ -1,0 +1,75 @@
+//! The data directory before anything in it is read: there or not, ours or somebody else's.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+
+use idem_wal::lock::{DirLock, LOCK_WAIT, LockError};
+use idem_wal::storage::DiskStorage;
+
+use super::StartError;
+use crate::exit::Exit;
+
+/// Permissions of a new data directory: its owner, and reading for the group; the log holds clients' values.
+const DIR_MODE: u32 = 0o750;
+
+/// The lock of the directory when there is one; a file in its place is a configuration error.
+pub(super) fn lock_existing(dir: &Path) -> Result<Option<DirLock>, StartError> {
+    match std::fs::metadata(dir) {
+        Ok(metadata) if metadata.is_dir() => lock(dir).map(Some),
+        Ok(_) => Err(StartError::usage(format!(
+            "dir: {} is not a directory",
+            dir.display()
+        ))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => Err(StartError::usage(format!(
+            "dir: {}: a part of the path is not a directory",
+            dir.display()
+        ))),
+        Err(error) => Err(cannot("look at", dir, &error)),
+    }
+}
+
+pub(super) fn create(dir: &Path) -> Result<(), StartError> {
+    let missing_parents = dir
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty() && !parent.exists());
+    if let Some(parents) = missing_parents {
+        DiskStorage::create(parents).map_err(|error| cannot("create", dir, &error))?;
+    }
+    match DirBuilder::new().mode(DIR_MODE).create(dir) {
+        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
+            return Err(cannot("create", dir, &error));
+        }
+        Ok(()) | Err(_) => {}
+    }
+    // Its name has to last as long as what will be written below it.
+    let parent = dir
+        .parent()
+        .filter(|parent| !parent.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
+    std::fs::File::open(parent)
+        .and_then(|parent| parent.sync_all())
+        .map_err(|error| cannot("create", dir, &error))
+}
+
+pub(super) fn lock(dir: &Path) -> Result<DirLock, StartError> {
+    DirLock::exclusive(dir, LOCK_WAIT).map_err(|error| match error {
+        LockError::Held => StartError {
+            exit: Exit::Locked,
+            message: format!(
+                "the data directory {} is in use by another process",
+                dir.display()
+            ),
+        },
+        LockError::Io(error) => cannot("lock", dir, &error),
+    })
+}
+
+pub(super) fn cannot(what: &str, dir: &Path, error: &io::Error) -> StartError {
+    StartError::failure(format!(
+        "cannot {what} the data directory {}: {error}",
+        dir.display()
+    ))
+}

@@ -1,0 +1,188 @@
+//! Recovery as the server sees it: records into a node, a verdict into words or a refusal.
+//!
+//! The judge hands records over while it reads; they go through the same `apply` as those of a running node, and count only
+//! when the verdict does.
+
+use idem_engine::{Durability, Node, NodeConfig};
+use idem_protocol::lsn::Lsn;
+use idem_protocol::wal::{RawRecord, Record};
+use idem_wal::recovery::{self, Finding, FindingKind, JudgeOptions, Judgement, Place, Sink, Verdict};
+use idem_wal::storage::DiskStorage;
+
+use super::{Settings, StartError, fill_random};
+use crate::config::{FsyncPolicy, Options};
+use crate::exit::Exit;
+
+/// Rebuilds the state while the judge reads. Provisional until the verdict is there.
+struct Rebuild {
+    node: Node,
+    /// Databases that the records need.
+    databases_needed: u16,
+}
+
+impl Rebuild {
+    fn take(&mut self, end: Lsn, raw: &RawRecord<'_>, record: &Record<'_>) {
+        self.databases_needed = self.databases_needed.max(databases_of(raw.db, record));
+        self.node.recover(end, raw.time, raw.db, record);
+    }
+}
+
+/// How many databases there have to be for this record.
+fn databases_of(db: u8, record: &Record<'_>) -> u16 {
+    match record {
+        Record::Transaction { records } => records
+            .iter()
+            .map(|(db, record)| databases_of(db, &record))
+            .max()
+            .unwrap_or(0),
+        _ => u16::from(db) + 1,
+    }
+}
+
+impl Sink for Rebuild {
+    fn reset(&mut self) {
+        self.node.reset();
+        self.databases_needed = 0;
+    }
+
+    fn snapshot_item(&mut self, raw: &RawRecord<'_>, item: &Record<'_>) {
+        // An item stands at the lsn at which its partition was written; it takes up no bytes of the log.
+        self.take(raw.lsn, raw, item);
+    }
+
+    fn record(&mut self, _: Place<'_>, raw: &RawRecord<'_>, record: &Record<'_>) {
+        self.take(raw.end(), raw, record);
+    }
+}
+
+pub(super) fn recover(
+    storage: &DiskStorage,
+    options: &Options,
+    settings: &Settings,
+) -> Result<(Node, Judgement), StartError> {
+    let mut seed_bytes = [[0; 8]; 4];
+    for bytes in &mut seed_bytes {
+        fill_random(bytes)?;
+    }
+    #[cfg(not(feature = "sabotage"))]
+    let _ = settings;
+    let config = NodeConfig {
+        databases: options.databases,
+        hash_seed: seed_bytes.map(u64::from_le_bytes),
+        policy: match options.appendfsync {
+            FsyncPolicy::Always => Durability::Always,
+            FsyncPolicy::Everysec => Durability::Everysec,
+            FsyncPolicy::No => Durability::No,
+        },
+        bulk_bytes_max: options.proto_max_bulk_len,
+        #[cfg(feature = "sabotage")]
+        sabotage: settings.sabotage.node,
+    };
+    let mut rebuild = Rebuild {
+        node: Node::new(config),
+        databases_needed: 0,
+    };
+    let judge = JudgeOptions {
+        retain_tail: true,
+        ..JudgeOptions::default()
+    };
+    let judgement = recovery::judge(storage, &judge, &mut rebuild);
+    check_verdict(&judgement, options)?;
+    if rebuild.databases_needed > options.databases {
+        return Err(StartError::usage(format!(
+            "databases: {} are configured, but the log in {} has records for {}; start with --databases {2} or more",
+            options.databases,
+            options.dir.display(),
+            rebuild.databases_needed,
+        )));
+    }
+    Ok((rebuild.node, judgement))
+}
+
+/// Logs what was found, and refuses what cannot be started with.
+fn check_verdict(judgement: &Judgement, options: &Options) -> Result<(), StartError> {
+    let refused_by_option = judgement.verdict == Verdict::UnprovenTail && options.strict_recovery;
+    if !judgement.verdict.starts() || refused_by_option {
+        return Err(StartError {
+            exit: Exit::Refused,
+            message: refusal(judgement, options, refused_by_option),
+        });
+    }
+    for finding in judgement
+        .findings
+        .iter()
+        .filter(|finding| finding.kind == FindingKind::Beside)
+    {
+        tracing::warn!("{}", describe(finding));
+    }
+    let (letter, word, lsn) = (judgement.letter(), judgement.verdict.word(), judgement.end_lsn);
+    match judgement.verdict {
+        Verdict::UnprovenTail | Verdict::TornTail => {
+            for finding in judgement.reasons() {
+                tracing::warn!("{}", describe(finding));
+            }
+            tracing::warn!(
+                "{letter} {word}: what follows lsn {lsn} is cut off and kept as wal/cut-*.bin; `walctl verify {}` shows it",
+                options.dir.display()
+            );
+        }
+        Verdict::New => {
+            tracing::info!("{word}: making a data directory in {}", options.dir.display());
+        }
+        _ => tracing::info!(
+            records = judgement.records,
+            "{letter} {word}: the log ends at lsn {lsn}"
+        ),
+    }
+    Ok(())
+}
+
+/// The verdict for a person: what, where, and the command that shows more.
+fn refusal(judgement: &Judgement, options: &Options, by_option: bool) -> String {
+    use std::fmt::Write;
+    let dir = options.dir.display();
+    let mut text = format!(
+        "refused: {} {} in {dir}: the log reads up to lsn {}",
+        judgement.letter(),
+        judgement.verdict.word(),
+        judgement.end_lsn
+    );
+    if by_option {
+        text.push_str(
+            " and ends in junk that nothing vouches for; without --strict-recovery it would be cut off",
+        );
+    }
+    for finding in judgement.reasons() {
+        write!(text, "\n  {}", describe(finding)).expect("a string takes every write");
+    }
+    write!(
+        text,
+        "\nnothing was changed; `walctl verify {dir}` shows everything, `walctl repair {dir}` proposes a plan"
+    )
+    .expect("a string takes every write");
+    text
+}
+
+/// One finding in one line: file, offset, lsns, both checksums.
+fn describe(finding: &Finding) -> String {
+    use std::fmt::Write;
+    let mut text = finding.message.clone();
+    let mut add = |part: std::fmt::Arguments<'_>| text.write_fmt(part).expect("a string takes every write");
+    if let Some(place) = &finding.place {
+        add(format_args!(
+            "; file {} offset {}",
+            place.dir.join(&place.name),
+            place.offset
+        ));
+    }
+    if let Some(lsn) = finding.lsn {
+        add(format_args!("; lsn {lsn}"));
+    }
+    if let Some(lsn) = finding.promised {
+        add(format_args!("; promised up to lsn {lsn}"));
+    }
+    if let (Some(expected), Some(found)) = (finding.expected_crc, finding.found_crc) {
+        add(format_args!("; expected crc {expected:08x}, found {found:08x}"));
+    }
+    text
+}
