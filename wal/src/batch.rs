@@ -130,8 +130,6 @@ pub struct Batch {
     offset: u64,
     holds_record: bool,
     spares: Vec<Spare>,
-    /// File bytes of the spare that the last refused reservation asked for.
-    missing_spare: Option<u64>,
 
     // The open group.
     buffer: Vec<u8>,
@@ -185,7 +183,6 @@ impl Batch {
             offset: position.offset,
             holds_record: position.holds_record,
             spares: Vec::new(),
-            missing_spare: None,
             buffer: Vec::new(),
             first: position.lsn,
             count: 0,
@@ -230,9 +227,9 @@ impl Batch {
         if !self.is_empty() && self.best_spare(record_bytes).is_some() {
             return Err(NotReserved::GroupFull);
         }
-        let bytes = self.segment_bytes_for(record_bytes);
-        self.missing_spare = Some(bytes);
-        Err(NotReserved::NeedsSpare { bytes })
+        Err(NotReserved::NeedsSpare {
+            bytes: self.segment_bytes_for(record_bytes),
+        })
     }
 
     /// Adds a record; returns its end lsn.
@@ -390,7 +387,6 @@ impl Batch {
             self.spares.iter().all(|ready| ready.number != spare.number),
             "spares have numbers of their own"
         );
-        self.missing_spare = self.missing_spare.filter(|bytes| *bytes > spare.bytes);
         self.spares.push(spare);
     }
 
@@ -399,16 +395,10 @@ impl Batch {
         self.spares.len()
     }
 
-    /// The file bytes of the spare to be made next, if any: first the one that a command waits for, then ordinary ones up to
-    /// [`SPARES_READY`]. Whoever asks makes one at a time and reports it with [`Batch::spare_ready`].
+    /// The file bytes of the ordinary spare to be made next, while fewer than [`SPARES_READY`] are ready. Whoever asks makes
+    /// one at a time and reports it with [`Batch::spare_ready`]; spares of special sizes are asked for by [`Batch::reserve`].
     pub fn wants_spare(&self) -> Option<u64> {
-        let regular = (self.spares.len() < SPARES_READY).then_some(self.segment_bytes_regular);
-        self.missing_spare.or(regular)
-    }
-
-    /// Forgets the size that a command waited for: it has gone, or its space cannot be had.
-    pub fn forget_missing_spare(&mut self) {
-        self.missing_spare = None;
+        (self.spares.len() < SPARES_READY).then_some(self.segment_bytes_regular)
     }
 
     /// The length of a file that takes a group of so many record bytes: an ordinary segment, or a larger one in whole

@@ -29,7 +29,7 @@ impl<S: Storage> ActiveSegment<S> {
     /// `crc` is that of the `record_bytes` bytes of records that it holds.
     pub(crate) fn new(storage: S, file: S::File, at: Cursor, crc: u32, record_bytes: u64) -> Self {
         assert!(
-            at.offset <= at.bytes && at.offset % 8 == 0,
+            at.offset <= at.bytes && at.offset.is_multiple_of(8),
             "the next frame lies in the file, at a multiple of 8"
         );
         let crc = Hasher::new_with_initial_len(crc, record_bytes);

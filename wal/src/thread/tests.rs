@@ -1,0 +1,380 @@
+//! The worker with a clock that the test moves, and the thread with real load.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+use std::sync::mpsc;
+
+use idem_protocol::wal::Record;
+use idem_protocol::{Deadline, UnixMs};
+
+use super::*;
+use crate::batch::Placement;
+use crate::storage::sim::{SimDisk, SimStorage};
+use crate::storage::{Dir, DiskStorage};
+use crate::testing::{TestLog, see_control, see_log};
+
+/// A worker on a simulated disk; `now` is what its clock says.
+struct Bench {
+    disk: SimDisk,
+    batch: crate::batch::Batch,
+    worker: Worker<SimStorage, Box<dyn Fn() -> Duration>>,
+    now: Rc<RefCell<Duration>>,
+    events: RefCell<Vec<WalEvent>>,
+}
+
+impl Bench {
+    fn new(policy: Policy) -> Bench {
+        let disk = SimDisk::new();
+        let TestLog { writer, batch, .. } = TestLog::create(&disk.storage());
+        let now = Rc::new(RefCell::new(Duration::ZERO));
+        let clock = Rc::clone(&now);
+        let worker = Worker::new(
+            writer,
+            policy,
+            Box::new(move || *clock.borrow()) as Box<dyn Fn() -> Duration>,
+        );
+        Bench {
+            disk,
+            batch,
+            worker,
+            now,
+            events: RefCell::new(Vec::new()),
+        }
+    }
+
+    fn group(&mut self) -> Job {
+        let record = Record::StringPut {
+            key: b"k",
+            deadline: Deadline::NONE,
+            value: b"v",
+        };
+        self.batch.reserve(record.encoded_len()).unwrap();
+        self.batch.append(UnixMs::new(1), 0, &record);
+        Job::Group(self.batch.take(Vec::new()).unwrap())
+    }
+
+    fn give(&mut self, job: Job) -> Result<(), String> {
+        self.worker
+            .handle(job, &|event| self.events.borrow_mut().push(event))
+    }
+
+    fn write(&mut self) -> Result<(), String> {
+        let job = self.group();
+        self.give(job)
+    }
+
+    /// Moves the clock to `ms` and lets the worker do what is due.
+    fn at(&mut self, ms: u64) -> Result<(), String> {
+        *self.now.borrow_mut() = Duration::from_millis(ms);
+        self.worker.tick(&|event| self.events.borrow_mut().push(event))
+    }
+
+    /// The events since the last call, as short words.
+    fn events(&self) -> Vec<String> {
+        let word = |event: WalEvent| match event {
+            WalEvent::Progress {
+                written,
+                synced,
+                buffer,
+                records,
+                sync_usec,
+            } => {
+                let kind = if buffer.is_some() { "group" } else { "sync" };
+                assert_eq!(records > 0, buffer.is_some());
+                assert_eq!(sync_usec.is_some(), written == synced);
+                format!("{kind} {written} {synced}")
+            }
+            WalEvent::Sealed { synced } => format!("sealed {synced}"),
+            WalEvent::Stalled { .. } => "stalled".to_owned(),
+            WalEvent::Resumed => "resumed".to_owned(),
+            WalEvent::Closed(result) => format!("closed {}", result.is_ok()),
+        };
+        self.events.take().into_iter().map(word).collect()
+    }
+}
+
+const RECORD: u64 = 24 + 5 + 8 + 5;
+
+#[test]
+fn always_syncs_every_group_before_it_says_so() {
+    let mut bench = Bench::new(Policy::Always);
+    bench.write().unwrap();
+    bench.write().unwrap();
+    assert_eq!(
+        bench.events(),
+        [
+            format!("group {0} {0}", RECORD),
+            format!("group {0} {0}", 2 * RECORD)
+        ]
+    );
+    assert_eq!(bench.worker.wait(), None);
+}
+
+#[test]
+fn everysec_syncs_half_a_second_after_the_first_unsynced_write() {
+    let mut bench = Bench::new(Policy::Everysec);
+    assert_eq!(bench.worker.wait(), None);
+    bench.at(100).unwrap();
+    bench.write().unwrap();
+    assert_eq!(bench.worker.wait(), Some(Duration::from_millis(500)));
+    bench.at(400).unwrap();
+    bench.write().unwrap();
+    assert_eq!(
+        bench.worker.wait(),
+        Some(Duration::from_millis(200)),
+        "counted from the first"
+    );
+    bench.at(599).unwrap();
+    assert_eq!(
+        bench.events(),
+        [format!("group {RECORD} 0"), format!("group {} 0", 2 * RECORD)]
+    );
+    bench.at(600).unwrap();
+    assert_eq!(bench.events(), [format!("sync {0} {0}", 2 * RECORD)]);
+    assert_eq!(bench.worker.wait(), None, "nothing is unsynced");
+    bench.at(5000).unwrap();
+    assert_eq!(bench.events(), Vec::<String>::new());
+}
+
+#[test]
+fn no_syncs_only_when_told_and_a_seal_is_synced_after_what_it_witnesses() {
+    let mut bench = Bench::new(Policy::No);
+    bench.write().unwrap();
+    bench.at(100_000).unwrap();
+    assert_eq!(bench.events(), [format!("group {RECORD} 0")]);
+    bench.give(Job::Sync).unwrap();
+    assert_eq!(bench.events(), [format!("sync {RECORD} {RECORD}")]);
+    bench.write().unwrap();
+    let seal = bench.batch.take_seal().unwrap();
+    bench.disk.start_trace();
+    bench.give(Job::Seal(seal)).unwrap();
+    let words: Vec<String> = bench
+        .disk
+        .trace()
+        .iter()
+        .map(|line| line[..5].to_owned())
+        .collect();
+    assert_eq!(words, ["sync ", "write", "sync "]);
+    assert_eq!(bench.events()[1], format!("sealed {}", 2 * RECORD));
+}
+
+#[test]
+fn a_failed_write_is_repeated_every_50_ms_and_ends_the_process_after_10_s() {
+    let mut bench = Bench::new(Policy::Always);
+    bench.disk.fail_writes(0, io::ErrorKind::StorageFull);
+    bench.write().unwrap();
+    assert_eq!(bench.events(), ["stalled"]);
+    assert!(bench.worker.is_stalled());
+    assert_eq!(bench.worker.wait(), Some(STALL_STEP));
+    bench.at(49).unwrap();
+    bench.at(50).unwrap();
+    assert_eq!(bench.events(), Vec::<String>::new(), "said once");
+    bench.disk.heal_writes();
+    bench.at(99).unwrap();
+    assert!(bench.worker.is_stalled());
+    bench.at(100).unwrap();
+    assert_eq!(
+        bench.events(),
+        ["resumed".to_owned(), format!("group {RECORD} {RECORD}")]
+    );
+
+    bench.disk.fail_writes(0, io::ErrorKind::StorageFull);
+    bench.write().unwrap();
+    for ms in (150..10_100).step_by(50) {
+        bench.at(ms).unwrap();
+    }
+    assert_eq!(bench.events(), ["stalled"]);
+    let reason = bench.at(10_100).unwrap_err();
+    assert!(reason.contains("10 seconds"), "{reason}");
+    assert_eq!(bench.events(), Vec::<String>::new());
+}
+
+#[test]
+fn everysec_goes_on_syncing_while_a_write_is_repeated() {
+    let mut bench = Bench::new(Policy::Everysec);
+    bench.write().unwrap();
+    bench.disk.fail_writes(0, io::ErrorKind::StorageFull);
+    bench.write().unwrap();
+    bench.events();
+    for ms in (50..=500).step_by(50) {
+        bench.at(ms).unwrap();
+    }
+    assert_eq!(bench.events(), [format!("sync {RECORD} {RECORD}")]);
+}
+
+#[test]
+fn after_a_failed_sync_there_is_no_event() {
+    for policy in [Policy::Always, Policy::Everysec, Policy::No] {
+        let mut bench = Bench::new(policy);
+        bench.write().unwrap();
+        bench.events();
+        bench.disk.fail_sync_at(1, 3);
+        let result = match policy {
+            Policy::Always => bench.write(),
+            Policy::Everysec => bench.at(500),
+            Policy::No => bench.give(Job::ShutDown),
+        };
+        assert!(result.unwrap_err().contains("sync of wal/"), "{policy:?}");
+        assert_eq!(bench.events(), Vec::<String>::new(), "{policy:?}");
+        assert_eq!(see_control(&bench.disk).clean_end, None);
+    }
+}
+
+#[test]
+fn the_end_is_a_clean_mark_or_the_reason_why_not() {
+    let mut bench = Bench::new(Policy::No);
+    bench.write().unwrap();
+    bench.give(Job::ShutDown).unwrap();
+    assert_eq!(bench.events()[1..], ["closed true"]);
+    assert!(bench.worker.is_closed());
+    assert_eq!(
+        see_control(&bench.disk).clean_end,
+        Some(bench.worker.writer().written())
+    );
+
+    let mut bench = Bench::new(Policy::No);
+    bench.write().unwrap();
+    bench.disk.set_space(Some(0));
+    bench.give(Job::ShutDown).unwrap();
+    assert_eq!(bench.events()[1..], ["closed false"]);
+    assert_eq!(see_control(&bench.disk).clean_end, None);
+}
+
+/// Goal: with two buffers going round under load, every record arrives once and in order, over many segments. Method:
+/// the core's loop on this thread, the real wal thread beside it, a report for every group.
+fn run_under_load<S: Storage>(storage: &S, policy: Policy, records: u64) {
+    let TestLog {
+        writer,
+        mut batch,
+        mut keeper,
+        ..
+    } = TestLog::create(storage);
+    let (sender, events) = mpsc::channel();
+    let wal = WalThread::spawn(
+        writer,
+        policy,
+        move |event| sender.send(event).unwrap(),
+        |reason| panic!("fatal: {reason}"),
+    )
+    .unwrap();
+    let (mut left, mut free, mut buffer) = (records, true, vec![1; 9]);
+    let (mut acknowledged, mut last) = (0, Lsn::ZERO);
+    while acknowledged < records {
+        while left > 0 && batch.open_bytes() < 1500 {
+            let value = left.to_le_bytes();
+            let record = Record::StringPut {
+                key: b"key",
+                deadline: Deadline::NONE,
+                value: &value,
+            };
+            match batch.reserve(record.encoded_len()) {
+                Ok(()) => batch.append(UnixMs::new(records - left), 0, &record),
+                Err(crate::batch::NotReserved::GroupFull) => break,
+                Err(crate::batch::NotReserved::NeedsSpare { bytes }) => {
+                    let spare = RefCell::new(None);
+                    let made = |event| drop(spare.replace(Some(event)));
+                    keeper
+                        .handle(crate::housekeeping::Chore::MakeSpare { bytes }, &made)
+                        .unwrap();
+                    match spare.into_inner() {
+                        Some(crate::housekeeping::ChoreEvent::SpareReady(spare)) => batch.spare_ready(spare),
+                        other => panic!("{other:?}"),
+                    }
+                    continue;
+                }
+            };
+            left -= 1;
+        }
+        if free && let Some(group) = batch.take(std::mem::take(&mut buffer)) {
+            if group.placement != Placement::Here {
+                assert!(group.first > Lsn::ZERO);
+            }
+            wal.send(Job::Group(group));
+            free = false;
+        }
+        match events.recv().unwrap() {
+            WalEvent::Progress {
+                written,
+                synced,
+                buffer: back,
+                records,
+                ..
+            } => {
+                assert!(synced <= written && last <= written, "positions never go back");
+                if policy == Policy::Always {
+                    assert_eq!(synced, written);
+                }
+                last = written;
+                acknowledged += u64::from(records);
+                if let Some(back) = back {
+                    (buffer, free) = (back, true);
+                }
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    wal.send(Job::ShutDown);
+    let closed = events.iter().find(|event| matches!(event, WalEvent::Closed(_)));
+    assert!(matches!(closed, Some(WalEvent::Closed(Ok(())))), "{closed:?}");
+    wal.join();
+    assert_eq!(last, batch.appended());
+}
+
+#[test]
+fn two_buffers_go_round_under_load() {
+    for policy in [Policy::Always, Policy::Everysec, Policy::No] {
+        let disk = SimDisk::new();
+        run_under_load(&disk.storage(), policy, 4000);
+        let log = see_log(&disk);
+        assert!(log.len() > 10);
+        let ends: Vec<Lsn> = log
+            .iter()
+            .map(|(_, segment)| segment.as_ref().unwrap().end)
+            .collect();
+        let firsts: Vec<Lsn> = log.iter().map(|(first, _)| *first).collect();
+        assert_eq!(
+            ends[..ends.len() - 1],
+            firsts[1..],
+            "no record is missing between two segments"
+        );
+        assert_eq!(ends.last(), Some(&Lsn::new(4000 * (24 + 7 + 8 + 12))));
+    }
+}
+
+#[test]
+fn the_real_disk_under_load() {
+    let directory = tempfile::tempdir().unwrap();
+    run_under_load(&DiskStorage::open(directory.path()).unwrap(), Policy::Always, 500);
+    let names = DiskStorage::open(directory.path())
+        .unwrap()
+        .list(Dir::Wal)
+        .unwrap();
+    assert!(names.len() > 3, "{names:?}");
+}
+
+#[test]
+fn a_thread_whose_sync_fails_says_so_once_and_ends() {
+    let disk = SimDisk::new();
+    let TestLog {
+        writer, mut batch, ..
+    } = TestLog::create(&disk.storage());
+    let (sender, said) = mpsc::channel();
+    let events = sender.clone();
+    let wal = WalThread::spawn(
+        writer,
+        Policy::Always,
+        move |event| events.send(format!("{event:?}")).unwrap(),
+        move |reason| sender.send(format!("fatal: {reason}")).unwrap(),
+    )
+    .unwrap();
+    batch.reserve(24).unwrap();
+    batch.append(UnixMs::new(1), 0, &Record::Clock);
+    disk.fail_sync_at(1, 0);
+    wal.send(Job::Group(batch.take(Vec::new()).unwrap()));
+    let words: Vec<String> = said.iter().collect();
+    assert_eq!(words.len(), 1, "{words:?}");
+    assert!(words[0].starts_with("fatal: sync of wal/"), "{words:?}");
+    wal.send(Job::Sync);
+    wal.join();
+}
