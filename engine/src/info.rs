@@ -3,8 +3,8 @@
 //! The engine knows half of the numbers, the server the other half; it hands them in as [`ServerFacts`]. Lines end in
 //! CRLF; sections come in Redis's order, because tools (Sentinel first of all) read them line by line.
 //!
-//! Left out: fields whose subject does not exist here (`maxmemory_policy`, scripts, `rdb_last_cow_size` …). A number that
-//! means nothing is worse than none.
+//! Left out: fields whose subject does not exist here (scripts, `rdb_last_cow_size`, tracking …). A number that means
+//! nothing is worse than none.
 
 use std::fmt::{Display, Write as _};
 

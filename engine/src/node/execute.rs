@@ -64,7 +64,7 @@ impl Node {
             let depends_on = view.depends_on();
             if let Some(bytes) = too_large(&decision.records) {
                 decision = Decision::error(format!(
-                    "ERR the command needs a log record of {bytes} bytes, the limit is {RECORD_BYTES_MAX}"
+                    "ERR the command needs {bytes} bytes of the log, the limit is {RECORD_BYTES_MAX}"
                 ));
             }
             if decision.records.is_empty() && view.needs_clock() {
@@ -151,12 +151,11 @@ impl Node {
     }
 }
 
-/// The size of a record that no node would take, if there is one.
+/// The size of what no node would take, if this is it. The limit of one record holds for all records of a command, too:
+/// they have to fit one group.
 fn too_large(records: &Records<'_>) -> Option<u64> {
-    records
-        .iter()
-        .map(|(_, record)| record.encoded_len())
-        .find(|bytes| *bytes > RECORD_BYTES_MAX)
+    let bytes: u64 = records.iter().map(|(_, record)| record.encoded_len()).sum();
+    (bytes > RECORD_BYTES_MAX).then_some(bytes)
 }
 
 /// What all records of one command take in the log.

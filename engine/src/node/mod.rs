@@ -35,6 +35,9 @@ use crate::log::Log;
 #[cfg(feature = "sabotage")]
 use sabotage::LateDeadlines;
 
+/// Entries that one call of [`Node::reclaim_recovered`] frees or moves at most.
+const RECOVERY_BUDGET: usize = 8192;
+
 /// What a node is told once.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
@@ -85,7 +88,8 @@ pub struct Node {
     barrier: Barrier,
     counters: Counters,
     epoch: Epoch,
-    /// The newest time seen by recovery. Snapshot items and log records overlap, so it is a maximum.
+    /// The newest position and time seen by recovery. Snapshot items and log records overlap, so they are maxima.
+    recovered_end: Lsn,
     recovered_time: UnixMs,
     /// The last Clock record written for reclaiming.
     reclaim_clock: (Lsn, UnixMs),
@@ -105,6 +109,7 @@ impl Node {
             barrier: Barrier::new(config.policy, Lsn::ZERO, UnixMs::ZERO),
             counters: Counters::default(),
             epoch: Epoch::default(),
+            recovered_end: Lsn::ZERO,
             recovered_time: UnixMs::ZERO,
             reclaim_clock: (Lsn::ZERO, UnixMs::ZERO),
             #[cfg(feature = "sabotage")]
@@ -117,19 +122,45 @@ impl Node {
     pub fn reset(&mut self) {
         self.keyspace.clear();
         self.barrier.reopen(Lsn::ZERO, UnixMs::ZERO);
+        self.recovered_end = Lsn::ZERO;
         self.recovered_time = UnixMs::ZERO;
         self.reclaim_clock = (Lsn::ZERO, UnixMs::ZERO);
     }
 
-    /// Takes one record during recovery, from a snapshot or from the log, in their order. `end` is the record's end.
-    pub fn recover(&mut self, _end: Lsn, time: UnixMs, db: u8, record: &Record<'_>) {
+    /// Takes one record during recovery, from a snapshot or from the log, in their order. `end` is where the log has to
+    /// reach for the record to be true: its own end, or the position at which a snapshot's item was taken.
+    pub fn recover(&mut self, end: Lsn, time: UnixMs, db: u8, record: &Record<'_>) {
         self.keyspace.apply(time, db, record);
+        self.recovered_end = self.recovered_end.max(end);
         self.recovered_time = self.recovered_time.max(time);
+    }
+
+    /// Frees what had ended when the log record just recovered was written, in a step of bounded length; to be called
+    /// now and then between **log** records, so that a long log of short-lived keys does not fill the memory. Answers how
+    /// many entries went.
+    ///
+    /// Never between the items of a snapshot: partitions are written at different times, and what had ended at a later
+    /// item's time may still be prolonged by a record that follows the snapshot's start. For the same reason nothing
+    /// happens while the log's records are older than the newest item.
+    pub fn reclaim_recovered(&mut self, time: UnixMs) -> usize {
+        if time < self.recovered_time {
+            return 0;
+        }
+        self.keyspace.maintain(time, RECOVERY_BUDGET);
+        self.keyspace.reclaim(time, RECOVERY_BUDGET).count
     }
 
     /// Serving begins: everything up to `end`, the EpochStart of `epoch` included, is on disk, and the newest record is of
     /// `log_time`. No reply that looks at the state depends on less than `end`.
+    ///
+    /// # Panics
+    /// When something was recovered from above `end`: the state would show what the log does not hold.
     pub fn open(&mut self, end: Lsn, log_time: UnixMs, epoch: Epoch) {
+        assert!(
+            self.recovered_end <= end,
+            "recovered up to {}, opened at {end}",
+            self.recovered_end
+        );
         self.barrier.reopen(end, log_time.max(self.recovered_time));
         self.epoch = epoch;
         self.reclaim_clock = (end, UnixMs::ZERO);

@@ -56,9 +56,9 @@ fn command() -> impl Strategy<Value = String> {
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
         10 => command().prop_map(Step::Run),
-        3 => (0..12_u64).prop_map(Step::Later),
+        3 => prop_oneof![4 => 0..12_u64, 1 => 250..600_u64].prop_map(Step::Later),
         3 => (0..=1000_u64, 0..=1000_u64).prop_map(|(w, s)| Step::Progress(w, s)),
-        1 => Just(Step::Tick),
+        2 => Just(Step::Tick),
     ];
     proptest::collection::vec(step, 1..70)
 }

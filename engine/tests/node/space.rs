@@ -185,8 +185,7 @@ fn one_reservation_for_one_command() {
     );
     let ran = world.run(&arguments);
     assert!(
-        ran.text()
-            .starts_with("-ERR the command needs a log record of 570425"),
+        ran.text().starts_with("-ERR the command needs 570425"),
         "{}",
         ran.text()
     );
