@@ -169,10 +169,15 @@ impl Connection {
                 None => return,
             }
         }
+        if self.input.bytes().len() < self.input_needed {
+            self.stopped = Stopped::NeedsInput;
+            return;
+        }
         let mut core = self.shard.core.borrow_mut();
         let core = &mut *core;
         let now = core.clock.now();
         let mut executed = 0;
+        let mut consumed_any = false;
         self.stopped = loop {
             if self.replies.unsent_bytes() > BACKPRESSURE_BYTES {
                 break Stopped::Backpressure;
@@ -188,11 +193,13 @@ impl Connection {
                 Step::Empty { consumed } => {
                     self.input.consume(consumed);
                     self.input_needed = 1;
+                    consumed_any = true;
                     continue;
                 }
                 Step::NeedMore { at_least } => {
                     self.input_needed = input.len().saturating_add(at_least);
-                    if input.len() > self.shard.options.client_query_buffer_limit {
+                    // All of the input belongs to this one command, and so will what is missing of it.
+                    if self.input_needed > self.shard.options.client_query_buffer_limit {
                         let text = "Protocol error: the command exceeds client-query-buffer-limit";
                         core.process.count_query_limit();
                         tracing::info!(id = self.peer.id, address = %self.peer.address, "closing client: {text}");
@@ -239,6 +246,7 @@ impl Connection {
             };
             self.input.consume(consumed);
             self.input_needed = 1;
+            consumed_any = true;
             executed += 1;
             if let Some(stop) = stop {
                 break stop;
@@ -247,8 +255,12 @@ impl Connection {
         if core.wants_hand_over() {
             self.shard.commit_wanted.notify_one();
         }
-        let partial = self.stopped == Stopped::NeedsInput && !self.input.bytes().is_empty();
-        self.peer.note_partial(partial);
+        if consumed_any {
+            // Whatever is incomplete now has only just begun.
+            self.peer.note_partial(false);
+        }
+        self.peer
+            .note_partial(self.stopped == Stopped::NeedsInput && !self.input.bytes().is_empty());
     }
 
     fn save_ended(&mut self, result: &SaveResult) {
@@ -332,6 +344,9 @@ impl Connection {
     /// Takes what has arrived, once.
     fn read(&mut self) -> io::Result<()> {
         let count = self.stream.try_read_buf(&mut self.input.room());
+        if let Ok(count) = count {
+            self.input.note_read(count);
+        }
         match count {
             Ok(0) => self.at_end = true,
             Ok(count) => {

@@ -108,6 +108,7 @@ impl Core {
                 }
                 self.log.space.ready(spare.bytes);
                 self.log.batch.spare_ready(spare);
+                self.log_size_wanted = true;
                 self.peers.log_moved();
             }
             ChoreEvent::SpareFailed { bytes, reason } => {

@@ -8,6 +8,7 @@
 //! The numbers are the exit codes of the steps that fail. Judging reads only; opening is the first step that writes.
 //! Recovered records go through the same `apply` as those of a running node.
 
+mod descriptors;
 mod directory;
 mod recover;
 
@@ -145,6 +146,10 @@ impl std::fmt::Display for Ready {
 /// The first step that is not possible; nothing has been changed before the log was judged to be startable.
 pub fn start(options: &Options, settings: &Settings) -> Result<Started, StartError> {
     let began = Instant::now();
+    let options = &Options {
+        maxclients: descriptors::clients_allowed(options.maxclients),
+        ..options.clone()
+    };
     let address = SocketAddr::new(options.bind, options.port);
     let bind = || {
         listener::bind(address)

@@ -1,0 +1,354 @@
+//! Starting and stopping the real binary: the ready line, what is refused with which exit code, and what a stop leaves.
+
+mod support;
+
+use std::net::TcpListener;
+use std::path::Path;
+
+use rustix::process::Signal;
+use support::{Client, Server, field, run};
+
+/// The arguments of a start in `dir` on a free port.
+fn arguments<'a>(dir: &'a str, extra: &[&'a str]) -> Vec<&'a str> {
+    [
+        &["--port", "0", "--dir", dir, "--wal-segment-bytes", "1mb"],
+        extra,
+    ]
+    .concat()
+}
+
+fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// Every file below `dir` with its length and a checksum, except spares, which a running server makes at any time: to prove
+/// that nothing changed.
+fn contents(dir: &Path) -> Vec<(String, usize, u64)> {
+    use std::hash::{DefaultHasher, Hasher};
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(contents(&path));
+        } else if !text(&path).contains("/spare-") {
+            let bytes = std::fs::read(&path).unwrap();
+            let mut hasher = DefaultHasher::new();
+            hasher.write(&bytes);
+            all.push((text(&path), bytes.len(), hasher.finish()));
+        }
+    }
+    all.sort();
+    all
+}
+
+#[test]
+fn the_ready_line_and_a_clean_stop() {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = parent.path().join("a b").join("data");
+    let server = Server::start(&dir, &[]);
+    assert!(
+        server.ready.starts_with("ready addr=127.0.0.1:"),
+        "{}",
+        server.ready
+    );
+    assert!(
+        server.ready.ends_with(&format!(" dir={}", dir.display())),
+        "{}",
+        server.ready
+    );
+    for (name, value) in [
+        ("role", "primary"),
+        ("epoch", "1"),
+        ("lsn", "73"),
+        ("records", "0"),
+    ] {
+        assert_eq!(field(&server.ready, name), value);
+    }
+    assert!(field(&server.ready, "seconds").parse::<f64>().unwrap() < 20.0);
+    use std::os::unix::fs::PermissionsExt;
+    assert_eq!(
+        std::fs::metadata(&dir).unwrap().permissions().mode() & 0o777,
+        0o750
+    );
+    let mut client = server.connect();
+    client.check("IDEM k BEGIN f o 60000", "*1\r\n$8\r\nacquired\r\n");
+    client.check("IDEM k COMPLETE f o done", ":1\r\n");
+    let ended = server.terminate();
+    ended.check(0, &["the log is clean"]);
+    assert_eq!(
+        ended.stdout.lines().count(),
+        1,
+        "stdout has the ready line only: {}",
+        ended.stdout
+    );
+    assert_eq!(client.rest(), b"", "the connection is closed");
+
+    let server = Server::start(&dir, &[]);
+    server.logged(" A CLEAN");
+    assert_eq!(field(&server.ready, "epoch"), "2");
+    assert_eq!(field(&server.ready, "records"), "3");
+    let mut client = server.connect();
+    client.check(
+        "IDEM k BEGIN f p 60000",
+        "*2\r\n$9\r\ncompleted\r\n$4\r\ndone\r\n",
+    );
+    client.check("TYPE k", "+string\r\n");
+}
+
+#[test]
+fn after_a_kill_everything_acknowledged_is_there() {
+    for policy in ["always", "everysec", "no"] {
+        let dir = tempfile::tempdir().unwrap();
+        let server = Server::start(dir.path(), &["--appendfsync", policy]);
+        let mut client = server.connect();
+        for key in 0..50 {
+            client.check(&format!("IDEM {key} BEGIN f o 60000"), "*1\r\n$8\r\nacquired\r\n");
+        }
+        server.kill();
+        let server = Server::start(dir.path(), &["--appendfsync", policy]);
+        assert_eq!(field(&server.ready, "records"), "51", "{policy}");
+        let mut client = server.connect();
+        for key in 0..50 {
+            client.check(&format!("IDEM {key} BEGIN f o 60000"), "*1\r\n$7\r\npending\r\n");
+        }
+        assert_eq!(client.info("wal_epoch"), "2");
+    }
+}
+
+#[test]
+fn what_is_in_flight_is_answered_before_the_end() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path(), &[]);
+    let mut client = server.connect();
+    client.check("PING", "+PONG\r\n");
+    for key in 0..100 {
+        client.command(&[b"SET", format!("key{key}").as_bytes(), b"value"]);
+    }
+    let ended = server.terminate();
+    ended.check(0, &[]);
+    // What was not taken up is not answered; what was answered is there.
+    let answered = client.rest().len() / b"+OK\r\n".len();
+    let server = Server::start(dir.path(), &[]);
+    let mut client = server.connect();
+    for key in 0..answered {
+        client.check(&format!("GET key{key}"), "$5\r\nvalue\r\n");
+    }
+}
+
+#[test]
+fn sigint_is_the_same_and_a_second_signal_does_not_hurt() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Server::start(dir.path(), &[]);
+    // A client that never reads its replies does not keep the server.
+    let mut slow = server.connect();
+    slow.command(&[b"SET", b"big", &vec![b'x'; 4 << 20]]);
+    slow.expect(b"+OK\r\n");
+    for _ in 0..16 {
+        slow.command(&[b"GET", b"big"]);
+    }
+    server.connect().check("PING", "+PONG\r\n");
+    server.signal(Signal::INT);
+    server.logged("stopping");
+    server.signal(Signal::INT);
+    server.wait().check(0, &["second signal", "the log is clean"]);
+}
+
+#[test]
+fn a_second_server_on_the_same_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path(), &[]);
+    let before = contents(dir.path());
+    let name = text(dir.path());
+    run(&arguments(&name, &[])).check(4, &[&name, "in use by another process"]);
+    // Also when the port would be the same.
+    let port = server.address.port().to_string();
+    run(&["--dir", &name, "--port", &port]).check(4, &[&name]);
+    assert_eq!(contents(dir.path()), before);
+    server.connect().check("PING", "+PONG\r\n");
+}
+
+#[test]
+fn a_port_in_use_changes_nothing() {
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let parent = tempfile::tempdir().unwrap();
+    let dir = parent.path().join("data");
+    let ended = run(&["--dir", &text(&dir), "--port", &port]);
+    ended.check(1, &["cannot listen on 127.0.0.1:", &port]);
+    assert!(!dir.exists());
+}
+
+#[test]
+fn directories_that_are_none() {
+    let parent = tempfile::tempdir().unwrap();
+    let file = parent.path().join("file");
+    std::fs::write(&file, "keep me").unwrap();
+    run(&arguments(&text(&file), &[])).check(2, &["dir: ", "not a directory"]);
+    run(&arguments(&text(&file.join("below")), &[])).check(2, &["dir: ", "not a directory"]);
+    assert_eq!(std::fs::read(&file).unwrap(), b"keep me");
+    // Nobody may create anything there, root included: what a directory without write permission is to others.
+    run(&arguments("/proc/idemd-test", &[])).check(1, &["cannot create the data directory /proc/idemd-test"]);
+}
+
+#[test]
+fn a_directory_that_cannot_be_written() {
+    // Permissions do not bind root; a directory of the kernel's, with room for nobody, does.
+    let dir = "/sys/kernel";
+    let before: Vec<_> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    let ended = run(&arguments(dir, &[]));
+    assert_eq!(ended.code, Some(1), "{ended:?}");
+    assert!(ended.stderr.contains(dir), "{ended:?}");
+    let after: Vec<_> = std::fs::read_dir(dir)
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    assert_eq!(before, after);
+}
+
+#[test]
+fn options_that_are_refused() {
+    let parent = tempfile::tempdir().unwrap();
+    let dir = text(&parent.path().join("data"));
+    for (extra, words) in [
+        (vec!["--no-such-option", "1"], vec!["--no-such-option"]),
+        (vec!["--port", "x"], vec!["--port"]),
+        (vec!["--bind", "0.0.0.0"], vec!["bind", "--protected-mode no"]),
+        (
+            vec!["--replicaof", "127.0.0.1:1"],
+            vec!["--replicaof", "this version does not have replication"],
+        ),
+        (
+            vec!["--wal-segment-bytes", "1kb"],
+            vec!["--wal-segment-bytes", "1mb"],
+        ),
+        (
+            vec!["--proto-max-bulk-len", "64mb"],
+            vec!["proto-max-bulk-len", "client-query-buffer-limit"],
+        ),
+        (vec!["--config", "/no/such/file"], vec!["/no/such/file"]),
+    ] {
+        run(&[&["--dir", &dir], extra.as_slice()].concat()).check(2, &words);
+    }
+    assert!(!Path::new(&dir).exists());
+}
+
+#[test]
+fn protected_mode_can_be_switched_off() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path(), &["--bind", "0.0.0.0", "--protected-mode", "no"]);
+    server.logged("WARN listening on 0.0.0.0");
+    Client::connect(([127, 0, 0, 1], server.address.port()).into()).check("PING", "+PONG\r\n");
+}
+
+#[test]
+fn a_log_that_needs_more_databases() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path(), &[]);
+    let mut client = server.connect();
+    client.check("SELECT 11", "+OK\r\n");
+    client.check("SET k v", "+OK\r\n");
+    server.terminate().check(0, &[]);
+    let before = contents(dir.path());
+    let name = text(dir.path());
+    run(&arguments(&name, &["--databases", "11"])).check(2, &["databases", "--databases 12"]);
+    assert_eq!(contents(dir.path()), before);
+    let server = Server::start(dir.path(), &["--databases", "12"]);
+    server.connect().check("DBSIZE", ":0\r\n");
+}
+
+#[test]
+fn a_damaged_log_is_refused_and_unchanged() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path(), &[]);
+    let mut client = server.connect();
+    client.check("SET first value-of-the-first", "+OK\r\n");
+    client.check("SET second value", "+OK\r\n");
+    server.terminate().check(0, &[]);
+    let segment = dir.path().join("wal").join(format!("{:020}.wal", 0));
+    let mut bytes = std::fs::read(&segment).unwrap();
+    let at = bytes
+        .windows(18)
+        .position(|window| window == b"value-of-the-first")
+        .unwrap();
+    bytes[at] ^= 1;
+    std::fs::write(&segment, &bytes).unwrap();
+    let before = contents(dir.path());
+    let name = text(dir.path());
+    let ended = run(&arguments(&name, &[]));
+    ended.check(
+        3,
+        &[
+            "F ROT",
+            "offset",
+            "lsn",
+            "crc",
+            "walctl verify",
+            "nothing was changed",
+        ],
+    );
+    assert_eq!(contents(dir.path()), before);
+}
+
+#[test]
+fn junk_at_the_end_is_cut_off_unless_strict() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path(), &[]);
+    server.connect().check("SET k v", "+OK\r\n");
+    server.kill();
+    let segment = dir.path().join("wal").join(format!("{:020}.wal", 0));
+    let mut bytes = std::fs::read(&segment).unwrap();
+    let end = bytes.len();
+    bytes[end - 16..].copy_from_slice(b"not a log record");
+    std::fs::write(&segment, &bytes).unwrap();
+    let before = contents(dir.path());
+    let name = text(dir.path());
+    run(&arguments(&name, &["--strict-recovery"])).check(3, &["E UNPROVEN_TAIL", "--strict-recovery"]);
+    assert_eq!(contents(dir.path()), before);
+    let server = Server::start(dir.path(), &[]);
+    server.logged("E UNPROVEN_TAIL");
+    server.connect().check("GET k", "$1\r\nv\r\n");
+}
+
+#[test]
+fn help_version_and_generated_files() {
+    let help = run(&["--help"]);
+    assert_eq!((help.code, help.stderr.as_str()), (Some(0), ""));
+    assert!(
+        help.stdout.contains("--appendfsync") && help.stdout.contains("[default: always]"),
+        "{}",
+        help.stdout
+    );
+    let version = run(&["--version"]);
+    assert_eq!(
+        version.stdout.trim(),
+        format!("idemd {}", env!("CARGO_PKG_VERSION"))
+    );
+    assert!(
+        run(&["--generate", "completions-bash"])
+            .stdout
+            .contains("--appendfsync")
+    );
+    assert!(run(&["--generate", "man"]).stdout.contains("appendfsync"));
+    run(&["--generate", "poetry"]).check(2, &["poetry"]);
+}
+
+#[test]
+fn a_file_and_flags() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("idemd.toml");
+    let text = format!(
+        "dir = \"{}\"\nport = 1\ndatabases = 3\n",
+        dir.path().join("data").display()
+    );
+    std::fs::write(&file, text).unwrap();
+    let path = file.display().to_string();
+    let server = Server::start(&dir.path().join("other"), &["--config", &path]);
+    let mut client = server.connect();
+    client.check("SELECT 2", "+OK\r\n");
+    client.check("SELECT 3", "-ERR DB index is out of range\r\n");
+    assert_eq!(client.info("config_file"), path);
+    assert!(!dir.path().join("data").exists(), "the flag wins");
+}
