@@ -235,7 +235,7 @@ fn the_end_is_a_clean_mark_or_the_reason_why_not() {
 
     let mut bench = Bench::new(Policy::No);
     bench.write().unwrap();
-    bench.disk.set_space(Some(0));
+    bench.disk.fail_writes(0, io::ErrorKind::StorageFull);
     bench.give(Job::ShutDown).unwrap();
     assert_eq!(bench.events()[1..], ["closed false"]);
     assert_eq!(see_control(&bench.disk).clean_end, None);

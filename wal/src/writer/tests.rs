@@ -4,6 +4,7 @@ use std::io;
 
 use super::*;
 use crate::batch::SEGMENT_BYTES_DEFAULT;
+use crate::control::CONTROL_SPARE;
 use crate::storage::sim::{SimDisk, SimStorage};
 use crate::storage::{Dir, DiskStorage};
 use crate::testing::{CLUSTER, EPOCH, NODE, SEGMENT_BYTES, TestLog, see_control, see_log, see_segment};
@@ -245,9 +246,25 @@ fn a_failed_write_moves_nothing_and_the_same_group_comes_again() {
 }
 
 #[test]
+fn a_full_disk_hinders_neither_a_rotation_nor_a_clean_end() {
+    let (disk, mut log) = new_log();
+    log.fill();
+    disk.set_space(Some(0));
+    log.write(100).unwrap();
+    assert_eq!(see_log(&disk).len(), 2);
+
+    let (disk, mut log) = new_log();
+    log.write(100).unwrap();
+    disk.set_space(Some(0));
+    log.writer.shut_down().unwrap();
+    assert_eq!(see_control(&disk).clean_end, Some(log.writer.written()));
+}
+
+#[test]
 fn a_rotation_without_space_for_the_control_file_goes_on_where_it_stopped() {
     let (disk, mut log) = new_log();
     log.fill();
+    disk.remove(Dir::Root, CONTROL_SPARE);
     disk.set_space(Some(8));
     let mut group = log.group(100);
     for _ in 0..3 {

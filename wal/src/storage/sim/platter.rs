@@ -259,6 +259,10 @@ impl Platter {
         if bytes < old {
             file.dirty.retain(|page, _| page * page_bytes < bytes);
             file.cut = Some(file.cut.map_or(bytes, |cut| cut.min(bytes)));
+            if bytes % page_bytes != 0 {
+                // The page at the new end is shorter from now on.
+                file.touch(bytes / page_bytes, page_bytes);
+            }
         } else {
             for page in old / page_bytes..bytes.div_ceil(page_bytes) {
                 file.touch(page, page_bytes);

@@ -181,6 +181,30 @@ fn growing_with_a_gap_reads_as_zeros_and_images_are_independent() {
 }
 
 #[test]
+fn a_cut_file_keeps_its_length_once_synced() {
+    for synced in [false, true] {
+        let (disk, storage) = small();
+        let file = storage.create(Dir::Wal, "a").unwrap();
+        write_all_at(&file, 0, &[1; 8]).unwrap();
+        if synced {
+            file.sync_data().unwrap();
+        }
+        write_all_at(&file, 0, &[2; 3]).unwrap();
+        file.set_len(3).unwrap();
+        let lengths = |keep: usize| {
+            let after = SimDisk::from_image(&disk.image());
+            after.storage().sync_dir(Dir::Wal).unwrap();
+            after.power_loss(&mut |_| keep);
+            after.bytes(Dir::Wal, "a").unwrap()
+        };
+        assert_eq!(lengths(0), if synced { vec![1; 8] } else { vec![] });
+        assert_eq!(lengths(usize::MAX), [2; 3]);
+        file.sync_data().unwrap();
+        assert_eq!(lengths(0), [2; 3]);
+    }
+}
+
+#[test]
 fn replacing_a_file_leaves_the_old_or_the_new_one_at_every_crash() {
     for crash_after in 0.. {
         let (disk, storage) = small();
