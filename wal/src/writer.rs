@@ -294,4 +294,6 @@ impl<S: Storage> LogWriter<S> {
 }
 
 #[cfg(test)]
+mod fault_tests;
+#[cfg(test)]
 mod tests;

@@ -141,6 +141,55 @@ fn publishing_renames_syncs_names_it_in_control_and_only_then_removes() {
     assert_eq!(disk.names(Dir::Snap).len(), 2);
 }
 
+/// Goal: whatever interrupts publication and the removals after it, the control file names a snapshot that is there and
+/// valid, and log is only missing below the older of two valid snapshots.
+#[test]
+fn publication_may_be_interrupted_anywhere() {
+    let prepared = || {
+        let (disk, mut log) = new_log();
+        for round in 0..3 {
+            log.write(3900).unwrap();
+            log.write(3900).unwrap();
+            log.writer.sync().unwrap();
+            let chore = snapshot(&disk, &log);
+            if round == 2 {
+                return (disk, log, chore);
+            }
+            handle(&mut log, chore).unwrap();
+        }
+        unreachable!("the last round returns")
+    };
+    for crash_after in 0.. {
+        let (disk, mut log, chore) = prepared();
+        disk.settle();
+        disk.crash_after(crash_after);
+        let done = handle(&mut log, chore).is_ok() && !disk.is_crashed();
+        for seed in 0..30 {
+            let after = SimDisk::from_image(&disk.image());
+            after.power_loss_seeded(seed);
+            let storage = after.storage();
+            let mut valid = |start| {
+                snapshot::read(&storage, &snapshot_name(start), Some(CLUSTER), &mut |_, _| {}).is_ok()
+            };
+            let found = retention::take_inventory(&storage, &mut valid, Lsn::ZERO, 0).unwrap();
+            let starts: Vec<Lsn> = found.snapshots.iter().map(|(start, _)| *start).collect();
+            assert!(
+                found.snapshots.iter().all(|(_, valid)| *valid),
+                "a named snapshot is whole"
+            );
+            assert!(starts.len() >= 2, "{starts:?}");
+            assert!(starts.contains(&see_control(&after).newest_snapshot.unwrap()));
+            assert!(
+                found.segments[0] <= starts[starts.len() - 2],
+                "the older snapshot's log is there"
+            );
+        }
+        if done {
+            return;
+        }
+    }
+}
+
 #[test]
 fn a_damaged_snapshot_holds_the_log_that_the_older_ones_need() {
     let (disk, mut log) = new_log();

@@ -33,11 +33,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::Dir;
 
 mod bytes;
+mod loss;
 mod platter;
 mod process;
 
+pub use loss::Unsynced;
 use platter::Platter;
-pub use platter::Unsynced;
 pub use process::{SimFile, SimStorage};
 
 /// The page size unless told otherwise.
