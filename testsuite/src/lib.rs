@@ -31,6 +31,8 @@
 
 pub mod contract;
 pub mod invariants;
+pub mod kill_loop;
+pub mod ledger;
 pub mod oracle;
 pub mod process;
 pub mod require;

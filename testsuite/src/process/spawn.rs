@@ -218,6 +218,25 @@ impl Idemd {
         }
     }
 
+    /// Starts a server and kills it so long after, ready or not.
+    pub fn kill_in_start(dir: &Path, options: &IdemdOptions, after: Duration) {
+        let mut command = options.command(dir);
+        command
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        let child = command
+            .spawn()
+            .unwrap_or_else(|error| panic!("{command:?} does not start: {error}"));
+        let process = Process::new(child);
+        process.wait_exit(after);
+        process.signal(Signal::KILL);
+        assert!(
+            process.wait_exit(START_TIMEOUT).is_some(),
+            "a killed process ends"
+        );
+    }
+
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.ready.address
@@ -269,6 +288,11 @@ impl Idemd {
             }
             None => panic!("idemd still runs after {timeout:?}; stderr:\n{}", self.stderr()),
         }
+    }
+
+    /// Whether it has ended, for whatever reason.
+    pub fn has_ended(&self) -> bool {
+        self.process.wait_exit(Duration::ZERO).is_some()
     }
 
     /// A clean stop: SIGTERM, exit code 0.

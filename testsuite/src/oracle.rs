@@ -1,1 +1,0 @@
-//! What clients were told, kept outside of the server.

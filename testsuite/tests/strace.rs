@@ -1,0 +1,440 @@
+//! Faults at the system calls of the real server: failing, slow, short and deadly ones.
+//!
+//! Goal: whatever a system call does, nothing is acknowledged that a restart does not have, and a failed sync ends the
+//! process at once. Method: strace is attached to a server that is ready (calls are then counted from there, thread by
+//! thread), or put before it to reach the calls of a start; one client writes, and keeps a ledger of what was told.
+
+use std::os::unix::process::ExitStatusExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use idem_protocol::resp::value::Value;
+use idem_testsuite::invariants::reply_after_sync;
+use idem_testsuite::ledger::{Ledger, Refusal};
+use idem_testsuite::process::{Idemd, IdemdOptions, Policy, Strace};
+use idem_testsuite::require::skip;
+use idem_testsuite::testdir::TestDir;
+use idem_testsuite::trace;
+
+/// The promise of operations.md: a failed sync ends the process at once. Generous for a traced process on a busy machine.
+const AT_ONCE: Duration = Duration::from_secs(1);
+/// Results of this size go through a segment of 1 MiB in a few steps.
+const LARGE: usize = 200_000;
+
+struct Bench {
+    dir: TestDir,
+    options: IdemdOptions,
+    ledger: Ledger,
+}
+
+impl Bench {
+    /// `None` when there is no strace here, after saying so.
+    fn new(name: &str, policy: Policy) -> Option<Bench> {
+        if !Strace::available() {
+            skip(name, "strace is not here, or may not trace");
+            return None;
+        }
+        let options = IdemdOptions::default().policy(policy).small_files();
+        Some(Bench {
+            dir: TestDir::new(name, 1),
+            options,
+            ledger: Ledger::default(),
+        })
+    }
+
+    fn start(&self) -> Idemd {
+        Idemd::start(&self.dir.data(), &self.options)
+    }
+
+    fn log(&self) -> PathBuf {
+        self.dir.path().join("strace.log")
+    }
+
+    fn attach(&self, server: &Idemd, injection: &str) -> Strace {
+        Strace::attach(server.pid(), &self.log(), &[injection])
+    }
+
+    /// A start without faults has everything that was acknowledged.
+    fn check_after_restart(&self) {
+        let server = self.start();
+        self.ledger.check(&mut server.client());
+        server.stop();
+    }
+}
+
+/// The sync of that number fails: the step in which it does gets no reply, the process is gone at once with exit code 1
+/// and one line that names the file, and nothing was sent to anybody afterwards.
+fn failing_sync(name: &str, policy: Policy, call: &str, when: u32, result_bytes: usize) {
+    let Some(mut bench) = Bench::new(name, policy) else {
+        return;
+    };
+    let server = bench.start();
+    let mut client = server.client();
+    bench.ledger.steps(&mut client, 10, 3).expect("nothing fails yet");
+    let strace = bench.attach(&server, &format!("{call}:error=EIO:when={when}"));
+    let mut begin = Instant::now();
+    // With everysec half a second passes before a sync.
+    let end = Instant::now() + Duration::from_secs(20);
+    loop {
+        assert!(Instant::now() < end, "{call} number {when} does not come");
+        begin = if policy == Policy::Always {
+            Instant::now()
+        } else {
+            begin
+        };
+        match bench.ledger.step(&mut client, result_bytes) {
+            Ok(()) => {}
+            Err(Refusal::Lost(_)) => break,
+            Err(Refusal::Error(text)) => panic!("an error instead of the end: {text}"),
+        }
+    }
+    let left = if policy == Policy::Always {
+        AT_ONCE.saturating_sub(begin.elapsed())
+    } else {
+        AT_ONCE
+    };
+    let status = server.wait_exit(left);
+    assert_eq!(status.code(), Some(1), "{}", server.stderr());
+    let stderr = server.stderr();
+    let fatal: Vec<&str> = stderr.lines().filter(|line| line.contains("FATAL")).collect();
+    assert_eq!(fatal.len(), 1, "one line says why:\n{stderr}");
+    assert!(
+        fatal[0].contains("/wal") || fatal[0].contains("/snap"),
+        "it names the file: {}",
+        fatal[0]
+    );
+    let calls = trace::read(&strace.finish());
+    let failed = calls
+        .iter()
+        .find(|call| call.is_sync() && !call.succeeded() && call.end.is_some());
+    let failed = failed.expect("the injected failure is in the trace");
+    let late: Vec<_> = calls
+        .iter()
+        .filter(|call| call.is_send() && Some(call.begin) > failed.end)
+        .collect();
+    assert!(late.is_empty(), "sent after the failure: {late:?}");
+    bench.check_after_restart();
+}
+
+#[test]
+fn after_a_failed_fdatasync_nothing_is_acknowledged() {
+    for when in 1..=4 {
+        failing_sync("eio-always", Policy::Always, "fdatasync", when, 10);
+    }
+}
+
+#[test]
+fn after_a_failed_fdatasync_nothing_is_acknowledged_with_everysec() {
+    for when in 1..=2 {
+        failing_sync("eio-everysec", Policy::Everysec, "fdatasync", when, 10);
+    }
+}
+
+#[test]
+fn after_a_failed_fsync_of_a_file_or_directory_nothing_is_acknowledged() {
+    for when in 1..=3 {
+        failing_sync("eio-fsync", Policy::Always, "fsync", when, LARGE);
+    }
+}
+
+/// Syncs of a start, one after the other: each failure is exit code 1 in one line, changes nothing that matters, and the
+/// first start without a failure has everything.
+fn failing_start(call: &str) {
+    let Some(mut bench) = Bench::new("eio-start", Policy::Always) else {
+        return;
+    };
+    let server = bench.start();
+    bench
+        .ledger
+        .steps(&mut server.client(), 1000, 5)
+        .expect("nothing fails");
+    server.sigkill();
+    drop(server);
+    for when in 1.. {
+        assert!(when < 100, "a start has fewer syncs than that");
+        let injection = format!("{call}:error=EIO:when={when}");
+        let options = bench
+            .options
+            .clone()
+            .through(Strace::launch(&bench.log(), &[&injection]));
+        match Idemd::try_start(&bench.dir.data(), &options) {
+            Err(failure) => {
+                assert_eq!(failure.code(), 1, "sync {when}: {}", failure.stderr);
+                assert!(!failure.stderr.contains("panicked"), "{}", failure.stderr);
+            }
+            Ok(server) => {
+                // The thread of the start has made all its syncs before the failure would have come.
+                bench.ledger.check(&mut server.client());
+                assert!(when > 1, "a start syncs");
+                break;
+            }
+        }
+    }
+    bench.check_after_restart();
+}
+
+#[test]
+fn a_failed_fdatasync_of_a_start_is_a_failed_start() {
+    failing_start("fdatasync");
+}
+
+#[test]
+fn a_failed_fsync_of_a_start_is_a_failed_start() {
+    failing_start("fsync");
+}
+
+/// A stop that cannot sync is no clean stop.
+#[test]
+fn a_failed_sync_of_a_stop_is_exit_code_1_without_the_clean_mark() {
+    let Some(mut bench) = Bench::new("eio-stop", Policy::No) else {
+        return;
+    };
+    let server = bench.start();
+    bench
+        .ledger
+        .steps(&mut server.client(), 10, 3)
+        .expect("nothing fails");
+    let strace = bench.attach(&server, "fdatasync:error=EIO");
+    server.sigterm();
+    assert_eq!(
+        server.wait_exit(Duration::from_secs(10)).code(),
+        Some(1),
+        "{}",
+        server.stderr()
+    );
+    strace.finish();
+    assert_ne!(idem_testsuite::walctl::verify(&bench.dir.data()).letter(), "A");
+    bench.check_after_restart();
+}
+
+/// Dying inside of a sync: what was written is in the kernel, what was acknowledged is there.
+#[test]
+fn a_kill_at_the_sync_loses_nothing_acknowledged() {
+    for (when, result_bytes) in [(1, 10), (2, 10), (3, LARGE), (8, LARGE)] {
+        let Some(mut bench) = Bench::new("kill-sync", Policy::Always) else {
+            return;
+        };
+        let server = bench.start();
+        let mut client = server.client();
+        bench.ledger.steps(&mut client, 10, 2).expect("nothing fails yet");
+        let strace = bench.attach(&server, &format!("fdatasync:signal=SIGKILL:when={when}"));
+        let outcome = bench.ledger.steps(&mut client, result_bytes, 200);
+        assert!(matches!(outcome, Err(Refusal::Lost(_))), "{outcome:?}");
+        assert_eq!(server.wait_exit(AT_ONCE).signal(), Some(9));
+        strace.finish();
+        bench.check_after_restart();
+    }
+}
+
+/// A sync of 200 ms: replies, and reads of what is not synced, come after it; reads of settled keys do not wait.
+#[test]
+fn replies_wait_for_a_slow_sync_and_settled_reads_do_not() {
+    const DELAY: Duration = Duration::from_millis(200);
+    let Some(mut bench) = Bench::new("slow-sync", Policy::Always) else {
+        return;
+    };
+    let server = bench.start();
+    let (mut writer, mut reader) = (server.client(), server.client());
+    bench.ledger.steps(&mut writer, 10, 2).expect("nothing fails");
+    let settled = bench
+        .ledger
+        .completed_key()
+        .expect("two are completed")
+        .to_owned();
+    let strace = bench.attach(&server, "fdatasync:delay_enter=200000");
+    // The seal that follows a quiet time may be in its own slow sync: one write first, then the measured one.
+    assert_eq!(writer.ask("SET warm up"), Value::Simple("OK".into()));
+
+    let begin = Instant::now();
+    writer
+        .send(&[b"IDEM", b"slow", b"BEGIN", b"f", b"o", b"60000"])
+        .unwrap();
+    assert!(matches!(reader.ask(&format!("GET {settled}")), Value::Bulk(_)));
+    let settled_took = begin.elapsed();
+    // Whether it is there or not yet: either answer comes only with what it reveals. Here it is there: the server
+    // executes in the order of arrival, and has answered this reader since.
+    let answer = reader.ask("IDEM slow BEGIN f other 60000");
+    let revealed_took = begin.elapsed();
+    assert!(matches!(writer.receive(), Ok(Value::Array(_))));
+    assert!(
+        begin.elapsed() >= DELAY,
+        "the reply came after {:?}",
+        begin.elapsed()
+    );
+    assert!(revealed_took >= DELAY, "{answer:?} came after {revealed_took:?}");
+    assert!(settled_took < DELAY, "a settled read took {settled_took:?}");
+    server.sigkill();
+    strace.finish();
+}
+
+/// The order in the trace of one writing client: write, sync, reply. Rotations included.
+#[test]
+fn every_reply_follows_the_sync_of_what_it_says() {
+    let Some(mut bench) = Bench::new("order", Policy::Always) else {
+        return;
+    };
+    let server = bench.start();
+    let mut client = server.client();
+    let strace = bench.attach(&server, "fdatasync:delay_enter=2000");
+    bench.ledger.steps(&mut client, LARGE, 20).expect("nothing fails");
+    server.sigkill();
+    let calls = trace::read(&strace.finish());
+    assert!(reply_after_sync::replies(&calls) >= 40, "the replies were traced");
+    assert_eq!(reply_after_sync::check(&calls), Vec::<String>::new());
+    bench.check_after_restart();
+}
+
+/// The disk is slower than a second: with `everysec` replies wait once the oldest unsynced record is older than that.
+#[test]
+fn everysec_holds_replies_back_while_the_disk_is_too_slow() {
+    let Some(mut bench) = Bench::new("slow-everysec", Policy::Everysec) else {
+        return;
+    };
+    let server = bench.start();
+    let mut client = server.client();
+    bench.ledger.steps(&mut client, 10, 2).expect("nothing fails");
+    let strace = bench.attach(&server, "fdatasync:delay_enter=2500000");
+    let begin = Instant::now();
+    let mut slowest = Duration::ZERO;
+    while begin.elapsed() < Duration::from_millis(2500) {
+        let step = Instant::now();
+        bench
+            .ledger
+            .step(&mut client, 10)
+            .expect("replies are late, not refused");
+        slowest = slowest.max(step.elapsed());
+    }
+    assert!(
+        slowest >= Duration::from_millis(500),
+        "no reply took longer than {slowest:?}"
+    );
+    server.sigkill();
+    strace.finish();
+    bench.check_after_restart();
+}
+
+/// No space for one write inside of reserved space: it is repeated at the same place, and its reply only comes later.
+#[test]
+fn a_write_without_space_is_repeated() {
+    let Some(mut bench) = Bench::new("enospc-once", Policy::Always) else {
+        return;
+    };
+    let server = bench.start();
+    let mut client = server.client();
+    bench.ledger.steps(&mut client, 10, 2).expect("nothing fails");
+    let strace = bench.attach(&server, "pwrite64:error=ENOSPC:when=2");
+    bench.ledger.steps(&mut client, 10, 5).expect("late, not refused");
+    server.sigkill();
+    let calls = trace::read(&strace.finish());
+    let failed = calls
+        .iter()
+        .find(|call| call.is_file_write() && !call.succeeded())
+        .expect("one write failed");
+    let next = calls
+        .iter()
+        .find(|call| call.is_file_write() && call.begin > failed.begin && call.thread == failed.thread);
+    assert_eq!(
+        next.map(|call| call.args.as_str()),
+        Some(failed.args.as_str()),
+        "the same bytes to the same place"
+    );
+    bench.check_after_restart();
+}
+
+/// No space for a while: what was begun waits, new writes are refused with MISCONF, reads go on, and so do writes when
+/// space is back.
+#[test]
+fn while_writes_fail_new_ones_are_refused_and_reads_go_on() {
+    let Some(mut bench) = Bench::new("enospc-while", Policy::Always) else {
+        return;
+    };
+    let server = bench.start();
+    let (mut client, mut other) = (server.client(), server.client());
+    bench.ledger.steps(&mut client, 10, 2).expect("nothing fails");
+    let settled = bench
+        .ledger
+        .completed_key()
+        .expect("two are completed")
+        .to_owned();
+    // Repeated every 50 ms: about a second and a half.
+    let strace = bench.attach(&server, "pwrite64:error=ENOSPC:when=1..30");
+    client.send(&[b"SET", b"waits", b"v"]).unwrap();
+    let end = Instant::now() + Duration::from_secs(10);
+    let mut asked = 0;
+    let refused = loop {
+        assert!(Instant::now() < end, "no write is refused");
+        asked += 1;
+        match other.ask("IDEM refused BEGIN f o 60000") {
+            Value::Error(text) => break text,
+            // Before the failed write is noticed, it joins what waits.
+            Value::Array(_) => assert!(asked < 3, "writes are accepted although none can be written"),
+            reply => panic!("{reply:?}"),
+        }
+    };
+    assert!(refused.starts_with("MISCONF"), "{refused}");
+    assert!(
+        matches!(other.ask(&format!("GET {settled}")), Value::Bulk(_)),
+        "reads go on"
+    );
+    assert!(
+        matches!(client.receive(), Ok(Value::Simple(_))),
+        "what waited is answered"
+    );
+    bench.ledger.steps(&mut client, 10, 3).expect("writes go on");
+    assert_eq!(client.ask("GET waits"), Value::Bulk(b"v".to_vec()));
+    server.sigkill();
+    strace.finish();
+    bench.check_after_restart();
+}
+
+/// A short write is continued where it stopped. (The injected one writes nothing at all, so that the frame is damaged on
+/// purpose: what is looked at is only the next call.)
+#[test]
+fn a_short_write_is_continued() {
+    let Some(mut bench) = Bench::new("short-write", Policy::Always) else {
+        return;
+    };
+    let server = bench.start();
+    let mut client = server.client();
+    bench.ledger.steps(&mut client, 10, 2).expect("nothing fails");
+    let strace = bench.attach(&server, "pwrite64:retval=100:when=2");
+    bench
+        .ledger
+        .steps(&mut client, 1000, 3)
+        .expect("nothing is refused");
+    server.sigkill();
+    let calls = trace::read(&strace.finish());
+    let writes: Vec<_> = calls.iter().filter(|call| call.is_file_write()).collect();
+    let short = writes
+        .iter()
+        .position(|call| call.result == Some(100))
+        .expect("one write was short");
+    let span = |index: usize| {
+        let mut numbers = writes[index]
+            .args
+            .rsplit(", ")
+            .map(|text| text.parse::<u64>().expect("a number"));
+        (
+            numbers.next().expect("an offset"),
+            numbers.next().expect("a length"),
+        )
+    };
+    let ((offset, length), next) = (span(short), span(short + 1));
+    assert_eq!(next, (offset + 100, length - 100), "the rest follows");
+}
+
+/// An optional call that a file system does not know is no reason to give up.
+#[test]
+fn a_file_system_without_fallocate_is_fine() {
+    let Some(mut bench) = Bench::new("fallocate", Policy::Always) else {
+        return;
+    };
+    let launch = Strace::launch(&bench.log(), &["fallocate:error=EOPNOTSUPP"]);
+    let server = Idemd::start(&bench.dir.data(), &bench.options.clone().through(launch));
+    bench
+        .ledger
+        .steps(&mut server.client(), LARGE, 10)
+        .expect("nothing fails");
+    server.sigkill();
+    bench.check_after_restart();
+}
