@@ -1,0 +1,248 @@
+//! One line of a dump: the fields in the order in which JSON has them. What does not apply to a kind is left out.
+
+use idem_protocol::Deadline;
+use idem_protocol::idem::IdemState;
+use idem_protocol::wal::{
+    DeleteReason, EpochReason, FrameHeader, MemberList, Pairs, RawRecord, Record, Strings,
+};
+use serde::{Serialize, Serializer};
+
+use super::filter::{Scope, key, scope};
+use crate::text::Escaped;
+
+/// A record, or one of the records in a Transaction.
+#[derive(Default, Serialize)]
+pub(super) struct Line<'a> {
+    pub(super) lsn: u64,
+    pub(super) time_ms: u64,
+    pub(super) opcode: u8,
+    pub(super) name: &'static str,
+    /// Which part of its transaction, from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tx_index: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) tx_count: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) db: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) key: Option<Escaped<'a>>,
+    /// Unix milliseconds, null for a key without an end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) deadline_ms: Option<Option<u64>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) state: Option<State>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) fingerprint: Option<Escaped<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) owner: Option<Escaped<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) result_bytes: Option<usize>,
+    /// Of a string; of a hash, all fields and values that the record names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) value_bytes: Option<usize>,
+    /// How many fields of a hash the record names.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) fields: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) reason: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) epoch: Option<u64>,
+    /// Hex: it is no number to calculate with, and has more digits than many JSON readers keep.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) nonce: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) previous_epoch: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) previous_nonce: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) node: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) required: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) members: Option<Members<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) result: Option<Escaped<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) value: Option<Value<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) offset: Option<u64>,
+}
+
+/// The state that an IDEM transition leads to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum State {
+    Pending,
+    Completed,
+    Aborted,
+}
+
+impl State {
+    /// As JSON has it.
+    pub(super) const fn word(self) -> &'static str {
+        match self {
+            State::Pending => "pending",
+            State::Completed => "completed",
+            State::Aborted => "aborted",
+        }
+    }
+}
+
+/// The members of a list, as objects.
+#[derive(Clone, Copy)]
+pub(super) struct Members<'a>(pub(super) MemberList<'a>);
+
+#[derive(Serialize)]
+struct MemberLine<'a> {
+    node: String,
+    address: Escaped<'a>,
+}
+
+impl Serialize for Members<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(self.0.iter().map(|(node, address)| MemberLine {
+            node: node.to_string(),
+            address: Escaped(address),
+        }))
+    }
+}
+
+/// What a key holds after the record; of a hash only the fields that the record names.
+#[derive(Clone, Copy)]
+pub(super) enum Value<'a> {
+    String(&'a [u8]),
+    /// `[field, value]` each.
+    Set(Pairs<'a>),
+    /// Field names.
+    Removed(Strings<'a>),
+}
+
+impl Serialize for Value<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Value::String(bytes) => Escaped(bytes).serialize(serializer),
+            Value::Set(pairs) => serializer.collect_seq(
+                pairs
+                    .iter()
+                    .map(|(field, value)| (Escaped(field), Escaped(value))),
+            ),
+            Value::Removed(fields) => serializer.collect_seq(fields.iter().map(Escaped)),
+        }
+    }
+}
+
+impl<'a> Line<'a> {
+    /// What `record` in database `db` says, with its values when they are wanted.
+    pub(super) fn new(raw: &RawRecord<'_>, db: u8, record: &Record<'a>, values: bool) -> Line<'a> {
+        let mut line = Line {
+            lsn: raw.lsn.get(),
+            time_ms: raw.time.get(),
+            opcode: record.opcode().to_byte(),
+            name: record.opcode().name(),
+            db: match scope(db, record) {
+                Scope::One(db) => Some(db),
+                Scope::All | Scope::None => None,
+            },
+            key: key(record).map(Escaped),
+            ..Line::default()
+        };
+        match *record {
+            Record::StringPut { deadline, value, .. } => {
+                line.deadline_ms = Some(end(deadline));
+                line.value_bytes = Some(value.len());
+                line.value = values.then_some(Value::String(value));
+            }
+            Record::Delete { reason, .. } => {
+                line.reason = Some(match reason {
+                    DeleteReason::Command => "command",
+                    DeleteReason::Evicted => "evicted",
+                });
+            }
+            Record::DeadlinePut { deadline, .. } => line.deadline_ms = Some(end(deadline)),
+            Record::HashPut { deadline, fields, .. } => {
+                line.deadline_ms = Some(end(deadline));
+                line.fields = Some(fields.len());
+                line.value_bytes = Some(
+                    fields
+                        .iter()
+                        .map(|(field, value)| field.len() + value.len())
+                        .sum(),
+                );
+                line.value = values.then_some(Value::Set(fields));
+            }
+            Record::HashDelete { fields, .. } => {
+                line.fields = Some(fields.len());
+                line.value = values.then_some(Value::Removed(fields));
+            }
+            Record::EpochStart {
+                epoch,
+                node,
+                previous,
+                reason,
+            } => {
+                line.epoch = Some(epoch.number);
+                line.nonce = Some(format!("{:016x}", epoch.nonce));
+                line.previous_epoch = Some(previous.number);
+                line.previous_nonce = Some(format!("{:016x}", previous.nonce));
+                line.node = Some(node.to_string());
+                line.reason = Some(match reason {
+                    EpochReason::Start => "start",
+                    EpochReason::Promotion => "promotion",
+                    EpochReason::Restore => "restore",
+                });
+            }
+            Record::Members { required, members } => {
+                line.required = Some(required);
+                line.members = Some(Members(members));
+            }
+            Record::IdempotencyPut { deadline, record, .. } => {
+                line.deadline_ms = Some(end(deadline));
+                line.state = Some(match record.state {
+                    IdemState::Pending => State::Pending,
+                    IdemState::Completed => State::Completed,
+                    IdemState::Aborted => State::Aborted,
+                });
+                line.fingerprint = Some(Escaped(record.fingerprint));
+                line.owner = Some(Escaped(record.owner));
+                line.result_bytes = Some(record.result.len());
+                line.result =
+                    (values && record.state == IdemState::Completed).then_some(Escaped(record.result));
+            }
+            Record::FlushDb | Record::FlushAll | Record::Clock | Record::Transaction { .. } => {}
+        }
+        line
+    }
+}
+
+fn end(deadline: Deadline) -> Option<u64> {
+    deadline.is_some().then(|| deadline.get())
+}
+
+/// A group commit, before its records.
+#[derive(Serialize)]
+pub(super) struct FrameLine {
+    /// `group`, or `seal` for an empty one that witnesses the group before it.
+    pub(super) frame: &'static str,
+    pub(super) lsn: u64,
+    pub(super) synced_lsn: u64,
+    pub(super) records: u32,
+    pub(super) record_bytes: u32,
+    pub(super) file: String,
+    pub(super) offset: u64,
+}
+
+impl FrameLine {
+    pub(super) fn new(file: String, offset: u64, header: &FrameHeader) -> FrameLine {
+        FrameLine {
+            frame: if header.seal { "seal" } else { "group" },
+            lsn: header.lsn.get(),
+            synced_lsn: header.synced.get(),
+            records: header.count,
+            record_bytes: header.payload_bytes,
+            file,
+            offset,
+        }
+    }
+}

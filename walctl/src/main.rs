@@ -1,0 +1,74 @@
+//! `walctl`: looks at the log of an `idemd` data directory.
+//!
+//! Vocabulary: an *lsn* is a position in the stream of records, counted in record bytes since the log began; the *verdict*
+//! is what a start of the server would make of the directory, one row of the recovery table; a directory is *live* while a
+//! server holds its lock.
+//!
+//! Invariants
+//! * Nothing here changes a data directory. Every command sees it through [`view::View`], which refuses whatever is not a
+//!   read; the lock is asked about and never held.
+//! * Data goes to stdout, everything else to stderr. A reader that closes the pipe has had enough: that is success.
+//! * Bytes that are no text are written the same way everywhere ([`text::Escaped`]), and read back from the command line in
+//!   that form.
+//! * Memory is bounded by the largest frame of the log, whatever is printed of it.
+//!
+//! Deliberately absent: any parser of a log's bytes (the `wal` crate's reader and verdict are the server's own), repairing,
+//! and taking part in a running server.
+//!
+//! `main` is flags and glue; one file per command is in [`cmd`].
+
+#![forbid(unsafe_code)]
+
+mod cli;
+mod cmd;
+mod exit;
+mod generate;
+mod output;
+mod parse;
+mod progress;
+mod text;
+mod view;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use cli::{Cli, Command};
+use exit::{Exit, Failure};
+use output::Out;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are asked for; they go to stdout, and a closed pipe there is no mistake either. Whether a
+            // complaint reaches stderr changes nothing about it.
+            let _ = error.print();
+            return if error.use_stderr() {
+                Exit::Failed
+            } else {
+                Exit::Clean
+            }
+            .into();
+        }
+    };
+    match run(&cli) {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            eprintln!("walctl: {failure}");
+            Exit::Failed.into()
+        }
+    }
+}
+
+fn run(cli: &Cli) -> Result<Exit, Failure> {
+    if let Some(what) = cli.generate {
+        let mut out = Out::stdout(false);
+        return generate::write(what, &mut out);
+    }
+    match &cli.command {
+        Some(Command::Verify(args)) => cmd::verify::run(args),
+        Some(Command::Dump(args)) => cmd::dump::run(args),
+        None => Err(Failure::usage("a command is needed; walctl --help lists them")),
+    }
+}

@@ -1,0 +1,116 @@
+//! Values on the command line: what is accepted, and what is said about the rest.
+
+use idem_protocol::escape::unescape;
+use idem_protocol::wal::Opcode;
+use idem_protocol::{Lsn, UnixMs};
+use jiff::Timestamp;
+
+/// Any bytes; a type of its own, because the command line takes a plain vector for a list of values.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Bytes(pub(crate) Vec<u8>);
+
+/// Bytes in the escaped form: `\xNN` for a byte, `\\` for a backslash, anything else stands for itself.
+pub(crate) fn bytes(text: &str) -> Result<Bytes, String> {
+    unescape(text).map(Bytes).map_err(|error| error.to_string())
+}
+
+/// A position in the log.
+pub(crate) fn lsn(text: &str) -> Result<Lsn, String> {
+    text.parse()
+        .map(Lsn::new)
+        .map_err(|_| "a position in the log is a number of bytes, 0 to 2^64 - 1".to_owned())
+}
+
+/// The kind of a record, by its number or by its name in any case.
+pub(crate) fn opcode(text: &str) -> Result<Opcode, String> {
+    let by_name = Opcode::ALL
+        .into_iter()
+        .find(|opcode| opcode.name().eq_ignore_ascii_case(text));
+    let by_number = || text.parse().ok().and_then(Opcode::from_byte);
+    by_name.or_else(by_number).ok_or_else(|| {
+        let known = Opcode::ALL.map(|opcode| format!("{} {}", opcode.to_byte(), opcode.name()));
+        format!("no such kind of record; there are {}", known.join(", "))
+    })
+}
+
+/// Unix milliseconds, or RFC 3339 **with an offset**: without one, the same words would mean another moment on another
+/// machine. Fractions beyond the millisecond are cut off.
+pub(crate) fn time(text: &str) -> Result<UnixMs, String> {
+    let outside = || {
+        format!(
+            "outside of the times that a log can have, 0 to {} Unix ms",
+            UnixMs::MAX
+        )
+    };
+    let ms = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
+        text.parse().map_err(|_| outside())?
+    } else {
+        let stamp: Timestamp = text.parse().map_err(|_| {
+            "neither Unix milliseconds nor RFC 3339 with an offset, such as 2026-01-31T12:00:00Z or \
+             2026-01-31T13:00:00.250+01:00"
+                .to_owned()
+        })?;
+        u64::try_from(stamp.as_millisecond()).map_err(|_| outside())?
+    };
+    if ms > UnixMs::MAX.get() {
+        return Err(outside());
+    }
+    Ok(UnixMs::new(ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_time(text: &str, expected: Option<u64>) {
+        assert_eq!(time(text).ok().map(UnixMs::get), expected, "{text:?}");
+    }
+
+    #[test]
+    fn times_are_milliseconds_or_have_an_offset() {
+        for (text, expected) in [
+            ("0", Some(0)),
+            ("1767225600007", Some(1_767_225_600_007)),
+            ("281474976710655", Some(281_474_976_710_655)),
+            ("281474976710656", None),
+            ("99999999999999999999", None),
+            ("2026-01-01T00:00:00Z", Some(1_767_225_600_000)),
+            ("2026-01-01T01:00:00+01:00", Some(1_767_225_600_000)),
+            ("2025-12-31T19:00:00.0079-05:00", Some(1_767_225_600_007)),
+            ("2026-01-01T00:00:00", None),
+            ("2026-01-01 00:00:00", None),
+            ("2026-01-01", None),
+            ("1969-12-31T23:59:59Z", None),
+            ("-1", None),
+            ("+1", None),
+            ("", None),
+            ("now", None),
+        ] {
+            check_time(text, expected);
+        }
+    }
+
+    #[test]
+    fn what_is_printed_as_a_time_is_accepted_as_one() {
+        for ms in [0, 1, 999, 1_767_225_600_007, 253_402_207_199_999] {
+            let printed = crate::text::Time::from(UnixMs::new(ms)).to_string();
+            check_time(&printed, Some(ms));
+        }
+    }
+
+    #[test]
+    fn kinds_have_numbers_and_names() {
+        for (text, expected) in [
+            ("53", Some(Opcode::IdempotencyPut)),
+            ("IdempotencyPut", Some(Opcode::IdempotencyPut)),
+            ("idempotencyput", Some(Opcode::IdempotencyPut)),
+            ("1", Some(Opcode::StringPut)),
+            ("0", None),
+            ("54", None),
+            ("256", None),
+            ("", None),
+        ] {
+            assert_eq!(opcode(text).ok(), expected, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! A data directory that can only be looked at.
+//!
+//! The reader and the verdict take any storage. This one opens files for reading and refuses everything else, so that a
+//! mistake in a command cannot become a change of somebody's log. It also counts what is read, for the progress bar, and
+//! puts the file's name into errors.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use idem_protocol::wal::{parse_segment_name, parse_snapshot_name};
+use idem_wal::lock::{Liveness, probe_shared};
+use idem_wal::storage::{Dir, DiskFile, DiskStorage, Storage, StorageFile};
+
+use crate::exit::Failure;
+use crate::progress::Meter;
+
+/// The directory. Clones look at the same one.
+#[derive(Clone, Debug)]
+pub(crate) struct View {
+    disk: DiskStorage,
+    meter: Arc<Meter>,
+}
+
+/// A file of it.
+#[derive(Debug)]
+pub(crate) struct ViewFile {
+    file: DiskFile,
+    name: String,
+    meter: Arc<Meter>,
+}
+
+impl View {
+    /// An existing directory; what is in it is not looked at.
+    pub(crate) fn open(path: &Path, meter: Arc<Meter>) -> Result<View, Failure> {
+        let disk = DiskStorage::open(path).map_err(Failure::io(path.display()))?;
+        let view = View { disk, meter };
+        if view.meter.has_bar() {
+            view.meter.expect(view.bytes());
+        }
+        Ok(view)
+    }
+
+    /// Whether a server has the directory now.
+    pub(crate) fn is_live(&self) -> Result<bool, Failure> {
+        let root = self.disk.root();
+        let liveness =
+            probe_shared(root).map_err(Failure::io(format_args!("the lock of {}", root.display())))?;
+        Ok(liveness == Liveness::Live)
+    }
+
+    /// What there is to read, as far as it can be told; only for the bar.
+    fn bytes(&self) -> u64 {
+        let mut bytes: u64 = 0;
+        for dir in [Dir::Wal, Dir::Snap] {
+            for name in self.list(dir).unwrap_or_default() {
+                if parse_segment_name(&name).is_some() || parse_snapshot_name(&name).is_some() {
+                    let file = self.disk.open(dir, &name).and_then(|file| file.len());
+                    bytes = bytes.saturating_add(file.unwrap_or(0));
+                }
+            }
+        }
+        bytes
+    }
+}
+
+/// Says which file it was.
+fn naming(name: &str) -> impl FnOnce(io::Error) -> io::Error {
+    move |error| io::Error::new(error.kind(), format!("{name}: {error}"))
+}
+
+fn refused<T>() -> io::Result<T> {
+    Err(io::Error::new(
+        io::ErrorKind::ReadOnlyFilesystem,
+        "a tool that only looks does not write",
+    ))
+}
+
+impl Storage for View {
+    type File = ViewFile;
+
+    fn list(&self, dir: Dir) -> io::Result<Vec<String>> {
+        self.disk.list(dir).map_err(naming(&self.disk.describe(dir, "")))
+    }
+
+    fn open(&self, dir: Dir, name: &str) -> io::Result<ViewFile> {
+        let file = self.disk.open(dir, name).map_err(naming(&dir.join(name)))?;
+        Ok(ViewFile {
+            file,
+            name: dir.join(name),
+            meter: Arc::clone(&self.meter),
+        })
+    }
+
+    fn open_write(&self, _: Dir, _: &str) -> io::Result<ViewFile> {
+        refused()
+    }
+
+    fn create(&self, _: Dir, _: &str) -> io::Result<ViewFile> {
+        refused()
+    }
+
+    fn rename(&self, _: Dir, _: &str, _: &str) -> io::Result<()> {
+        refused()
+    }
+
+    fn remove(&self, _: Dir, _: &str) -> io::Result<()> {
+        refused()
+    }
+
+    fn sync_dir(&self, _: Dir) -> io::Result<()> {
+        refused()
+    }
+
+    fn create_dir(&self, _: Dir) -> io::Result<()> {
+        refused()
+    }
+
+    fn available_bytes(&self) -> io::Result<u64> {
+        self.disk.available_bytes()
+    }
+
+    fn describe(&self, dir: Dir, name: &str) -> String {
+        self.disk.describe(dir, name)
+    }
+}
+
+impl StorageFile for ViewFile {
+    fn len(&self) -> io::Result<u64> {
+        self.file.len().map_err(naming(&self.name))
+    }
+
+    fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(offset, buf).map_err(naming(&self.name))?;
+        self.meter.add(read);
+        Ok(read)
+    }
+
+    fn write_at(&self, _: u64, _: &[u8]) -> io::Result<usize> {
+        refused()
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        refused()
+    }
+
+    fn sync_all(&self) -> io::Result<()> {
+        refused()
+    }
+
+    fn set_len(&self, _: u64) -> io::Result<()> {
+        refused()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everything_but_reading_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("wal")).unwrap();
+        std::fs::write(directory.path().join("wal/a"), b"abc").unwrap();
+        let view = View::open(directory.path(), Arc::new(Meter::new(false))).unwrap();
+        let file = view.open(Dir::Wal, "a").unwrap();
+        let mut bytes = [0; 8];
+        assert_eq!(file.read_at(1, &mut bytes).unwrap(), 2);
+
+        let refusals = [
+            view.open_write(Dir::Wal, "a").err(),
+            view.create(Dir::Wal, "b").err(),
+            view.rename(Dir::Wal, "a", "b").err(),
+            view.remove(Dir::Wal, "a").err(),
+            view.sync_dir(Dir::Wal).err(),
+            view.create_dir(Dir::Snap).err(),
+            file.write_at(0, b"x").err(),
+            file.sync_data().err(),
+            file.sync_all().err(),
+            file.set_len(0).err(),
+        ];
+        for refusal in refusals {
+            assert_eq!(refusal.unwrap().kind(), io::ErrorKind::ReadOnlyFilesystem);
+        }
+        assert_eq!(std::fs::read(directory.path().join("wal/a")).unwrap(), b"abc");
+        let missing = view.open(Dir::Snap, "x").unwrap_err();
+        assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+        assert!(missing.to_string().starts_with("snap/x: "), "{missing}");
+    }
+}
