@@ -45,6 +45,11 @@ pub(crate) struct TestLog<S: Storage> {
 impl<S: Storage> TestLog<S> {
     /// A new directory with one empty segment, everything durable.
     pub(crate) fn create(storage: &S) -> TestLog<S> {
+        TestLog::create_at(storage, Lsn::ZERO)
+    }
+
+    /// As [`TestLog::create`], with a log whose older segments are gone.
+    pub(crate) fn create_at(storage: &S, start: Lsn) -> TestLog<S> {
         for dir in [Dir::Wal, Dir::Snap] {
             storage.create_dir(dir).unwrap();
         }
@@ -52,7 +57,7 @@ impl<S: Storage> TestLog<S> {
         let header = SegmentHeader {
             node: NODE,
             cluster: CLUSTER,
-            first_lsn: Lsn::ZERO,
+            first_lsn: start,
             salt: salts(),
             epoch: Epoch::default(),
             predecessor: None,
@@ -61,15 +66,15 @@ impl<S: Storage> TestLog<S> {
         let control = Control {
             node: NODE,
             cluster: CLUSTER,
-            newest_segment: Some(Lsn::ZERO),
+            newest_segment: Some(start),
             ..Control::default()
         };
         let control = ControlFile::create(storage.clone(), control).unwrap();
         let position = Position {
-            segment_first: Lsn::ZERO,
+            segment_first: start,
             segment_bytes: SEGMENT_BYTES,
             offset: 4096,
-            lsn: Lsn::ZERO,
+            lsn: start,
             holds_record: false,
             last_seal: false,
             last_record_crc: 0,
@@ -79,7 +84,7 @@ impl<S: Storage> TestLog<S> {
             position,
             salt: header.salt,
             segment_crc: 0,
-            synced: Lsn::ZERO,
+            synced: start,
             epoch: EPOCH,
         };
         let params = WriterParams {

@@ -142,6 +142,27 @@ fn records_around_the_segment_s_size_get_segments_of_their_own_size() {
 }
 
 #[test]
+fn positions_beyond_32_and_63_bits_are_ordinary() {
+    for start in [u64::from(u32::MAX) - 3000, (1 << 63) - 3000] {
+        let disk = SimDisk::new();
+        let mut log = TestLog::create_at(&disk.storage(), Lsn::new(start));
+        for _ in 0..4 {
+            log.write(2500).unwrap();
+        }
+        log.writer.shut_down().unwrap();
+        let seen = see_log(&disk);
+        assert_eq!(seen.len(), 4);
+        let ends: Vec<Lsn> = seen
+            .iter()
+            .map(|(_, segment)| segment.as_ref().unwrap().end)
+            .collect();
+        let expected = (1..=4).map(|records| Lsn::new(start + records * 2543));
+        assert_eq!(ends, expected.collect::<Vec<_>>());
+        assert_eq!(see_control(&disk).clean_end, ends.last().copied());
+    }
+}
+
+#[test]
 fn a_segment_without_records_is_made_longer_in_synced_zeros() {
     let (disk, mut log) = new_log();
     let mut group = log.group(20_000);
