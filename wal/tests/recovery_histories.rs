@@ -79,8 +79,16 @@ impl Story {
                         })
                         .collect();
                     let done = self.chance.below(2) == 0;
-                    let records: Vec<_> =
-                        keys.iter().map(|key| if done { complete(key, b"result") } else { begin(key) }).collect();
+                    let records: Vec<_> = keys
+                        .iter()
+                        .map(|key| {
+                            if done {
+                                complete(key, b"result")
+                            } else {
+                                begin(key)
+                            }
+                        })
+                        .collect();
                     let from = node.batch.appended();
                     node.group(&mut self.truth, &records)?;
                     self.note(format!("group {from}..{} of {count}", node.writer.written()));
@@ -141,11 +149,22 @@ impl Story {
         let mut files: Vec<(Dir, String)> = vec![(Dir::Root, "control".into())];
         for dir in [Dir::Wal, Dir::Snap] {
             let wanted = |name: &String| name.ends_with(".wal") || name.ends_with(".snap");
-            files.extend(self.disk.names(dir).into_iter().filter(wanted).map(|name| (dir, name)));
+            files.extend(
+                self.disk
+                    .names(dir)
+                    .into_iter()
+                    .filter(wanted)
+                    .map(|name| (dir, name)),
+            );
         }
         let (dir, name) = files[self.chance.below(files.len())].clone();
-        let Some(bytes) = self.disk.bytes(dir, &name) else { return false };
-        let used = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+        let Some(bytes) = self.disk.bytes(dir, &name) else {
+            return false;
+        };
+        let used = bytes
+            .iter()
+            .rposition(|byte| *byte != 0)
+            .map_or(0, |last| last + 1);
         if used == 0 {
             return false;
         }
@@ -182,20 +201,34 @@ impl Story {
 /// the code that it checks.
 fn highest_promise(disk: &SimDisk) -> Lsn {
     let mut highest = Lsn::ZERO;
-    for name in disk.names(Dir::Wal).into_iter().filter(|name| name.ends_with(".wal")) {
+    for name in disk
+        .names(Dir::Wal)
+        .into_iter()
+        .filter(|name| name.ends_with(".wal"))
+    {
         let bytes = disk.bytes(Dir::Wal, &name).unwrap();
         let copy = |at: usize| SegmentHeader::decode(bytes.get(at..).unwrap_or_default());
-        let Ok(header) = copy(0).or(copy(2048)) else { continue };
+        let Ok(header) = copy(0).or(copy(2048)) else {
+            continue;
+        };
         for at in (4096..bytes.len()).step_by(8) {
-            let Some(frame) = FrameHeader::decode(&bytes[at..], header.salt) else { continue };
+            let Some(frame) = FrameHeader::decode(&bytes[at..], header.salt) else {
+                continue;
+            };
             if at as u64 + 32 + u64::from(frame.payload_bytes) <= bytes.len() as u64 {
                 highest = highest.max(frame.synced);
             }
         }
     }
-    for name in disk.names(Dir::Snap).into_iter().filter(|name| name.ends_with(".snap")) {
+    for name in disk
+        .names(Dir::Snap)
+        .into_iter()
+        .filter(|name| name.ends_with(".snap"))
+    {
         let bytes = disk.bytes(Dir::Snap, &name).unwrap();
-        if bytes.len() < 60 || crc32fast::hash(&bytes[..bytes.len() - 4]).to_le_bytes() != bytes[bytes.len() - 4..] {
+        if bytes.len() < 60
+            || crc32fast::hash(&bytes[..bytes.len() - 4]).to_le_bytes() != bytes[bytes.len() - 4..]
+        {
             continue;
         }
         // The file is undamaged, so the mark can be searched from the front: no item has that length.
@@ -206,11 +239,16 @@ fn highest_promise(disk: &SimDisk) -> Lsn {
         let trailer = mark.and_then(|at| SnapshotTrailer::decode(&bytes[at + 8..bytes.len() - 4]).ok());
         highest = highest.max(trailer.map_or(Lsn::ZERO, |trailer| trailer.end_lsn));
     }
-    if let Some(Ok(control)) =
-        disk.bytes(Dir::Root, "control").map(|bytes| idem_protocol::control::Control::decode(&bytes))
+    if let Some(Ok(control)) = disk
+        .bytes(Dir::Root, "control")
+        .map(|bytes| idem_protocol::control::Control::decode(&bytes))
     {
         highest = highest.max(control.clean_end.unwrap_or_default());
-        highest = control.history.iter().map(|entry| entry.first_lsn).fold(highest, Lsn::max);
+        highest = control
+            .history
+            .iter()
+            .map(|entry| entry.first_lsn)
+            .fold(highest, Lsn::max);
     }
     highest
 }
@@ -219,10 +257,18 @@ fn check_verdict(story: &mut Story, judgement: &Judgement, read: &Read, rotten: 
     let floor = story.truth.kill;
     let row = judgement.row;
     if row == Row::New {
-        return if floor > Lsn::ZERO { Err(format!("taken as new, {floor} was promised")) } else { Ok(()) };
+        return if floor > Lsn::ZERO {
+            Err(format!("taken as new, {floor} was promised"))
+        } else {
+            Ok(())
+        };
     }
     if row.refuses() {
-        return if rotten { Ok(()) } else { Err(format!("refused: {:?}", judgement.findings)) };
+        return if rotten {
+            Ok(())
+        } else {
+            Err(format!("refused: {:?}", judgement.findings))
+        };
     }
     for (lsn, bytes) in &read.records {
         let is_epoch_start = bytes[22] == Opcode::EpochStart.to_byte();
@@ -232,16 +278,24 @@ fn check_verdict(story: &mut Story, judgement: &Judgement, read: &Read, rotten: 
             story.truth.records.insert(*lsn, bytes.clone());
         }
         if story.truth.records.get(lsn) != Some(bytes) {
-            return Err(format!("the record at {lsn} is not the one that was last written there"));
+            return Err(format!(
+                "the record at {lsn} is not the one that was last written there"
+            ));
         }
     }
     if judgement.end_lsn < floor && !rotten {
-        return Err(format!("row {row:?} ends at {}, {floor} was promised", judgement.end_lsn));
+        return Err(format!(
+            "row {row:?} ends at {}, {floor} was promised",
+            judgement.end_lsn
+        ));
     }
     if judgement.end_lsn < floor {
         let promised = highest_promise(&story.disk);
         if promised > judgement.end_lsn {
-            return Err(format!("row {row:?} ends at {}, and {promised} is promised", judgement.end_lsn));
+            return Err(format!(
+                "row {row:?} ends at {}, and {promised} is promised",
+                judgement.end_lsn
+            ));
         }
     }
     Ok(())
@@ -250,7 +304,10 @@ fn check_verdict(story: &mut Story, judgement: &Judgement, read: &Read, rotten: 
 fn run(seed: u64, faults: Faults) -> Result<Vec<char>, String> {
     let mut story = Story::new(seed);
     let told = |story: &Story, error: String| {
-        format!("seed {seed} {faults:?}: {error}\n  {}\n", story.steps.join("\n  "))
+        format!(
+            "seed {seed} {faults:?}: {error}\n  {}\n",
+            story.steps.join("\n  ")
+        )
     };
     let rounds = 2 + story.chance.below(5);
     let mut rotten = false;
@@ -285,7 +342,11 @@ fn run(seed: u64, faults: Faults) -> Result<Vec<char>, String> {
         match &end {
             Err(End::Refused(_)) => {
                 let unchanged = story.disk.contents() == before;
-                return if unchanged { Ok(story.rows) } else { Err(told(&story, "a refusal changed the directory".into())) };
+                return if unchanged {
+                    Ok(story.rows)
+                } else {
+                    Err(told(&story, "a refusal changed the directory".into()))
+                };
             }
             Err(End::Disk(error)) => return Err(told(&story, format!("unexpected: {error}"))),
             _ => {}
@@ -299,7 +360,10 @@ fn run(seed: u64, faults: Faults) -> Result<Vec<char>, String> {
 }
 
 fn histories() -> u64 {
-    std::env::var("IDEM_HISTORIES").ok().and_then(|count| count.parse().ok()).unwrap_or(600)
+    std::env::var("IDEM_HISTORIES")
+        .ok()
+        .and_then(|count| count.parse().ok())
+        .unwrap_or(600)
 }
 
 fn sweep(from: u64, faults: Faults) -> std::collections::BTreeMap<char, u64> {
@@ -314,35 +378,70 @@ fn sweep(from: u64, faults: Faults) -> std::collections::BTreeMap<char, u64> {
 
 #[test]
 fn crashes_are_never_refused_and_lose_nothing_that_was_promised() {
-    let rows = sweep(0, Faults { syncs: false, rot: false, no_directory_sync: false });
+    let rows = sweep(
+        0,
+        Faults {
+            syncs: false,
+            rot: false,
+            no_directory_sync: false,
+        },
+    );
     for expected in ['N', 'A', 'B', 'D', 'E'] {
-        assert!(rows.contains_key(&expected), "these histories should reach row {expected}: {rows:?}");
+        assert!(
+            rows.contains_key(&expected),
+            "these histories should reach row {expected}: {rows:?}"
+        );
     }
 }
 
 #[test]
 fn failing_syncs_are_never_refused_and_lose_nothing_that_was_promised() {
-    sweep(1_000_000, Faults { syncs: true, rot: false, no_directory_sync: false });
+    sweep(
+        1_000_000,
+        Faults {
+            syncs: true,
+            rot: false,
+            no_directory_sync: false,
+        },
+    );
 }
 
 #[test]
 fn damage_is_never_passed_over_while_anything_intact_promises_what_is_gone() {
-    let rows = sweep(2_000_000, Faults { syncs: true, rot: true, no_directory_sync: false });
+    let rows = sweep(
+        2_000_000,
+        Faults {
+            syncs: true,
+            rot: true,
+            no_directory_sync: false,
+        },
+    );
     for expected in ['F', 'G'] {
-        assert!(rows.contains_key(&expected), "these histories should reach row {expected}: {rows:?}");
+        assert!(
+            rows.contains_key(&expected),
+            "these histories should reach row {expected}: {rows:?}"
+        );
     }
 }
 
 #[test]
 fn a_disk_whose_directory_syncs_do_nothing_is_noticed() {
-    let faults = Faults { syncs: false, rot: false, no_directory_sync: true };
+    let faults = Faults {
+        syncs: false,
+        rot: false,
+        no_directory_sync: true,
+    };
     let caught = (3_000_000..3_000_000 + histories()).any(|seed| run(seed, faults).is_err());
     assert!(caught, "the histories above prove nothing about directory syncs");
 }
 
 #[test]
 fn the_same_seed_gives_the_same_history() {
-    let faults = Faults { syncs: true, rot: true, no_directory_sync: false };
+    let faults = Faults {
+        syncs: true,
+        rot: true,
+        no_directory_sync: false,
+    };
     for seed in 0..20 {
         assert_eq!(run(seed, faults), run(seed, faults));
     }

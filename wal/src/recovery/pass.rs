@@ -187,6 +187,11 @@ impl<'a, S: Storage> Pass<'a, S> {
             );
             return self.finish(&found, snapshots, None, aside, Some(start));
         }
+        for segment in &judged {
+            if let Err(error) = &segment.read {
+                self.read_failed("a segment", Dir::Wal, &segment.name, error);
+            }
+        }
         self.check_chain(&judged, start);
         self.expect_ends(&snapshots, &judged[0]);
         let reached = match self.read(judged, start, sink) {

@@ -16,9 +16,7 @@ use idem_wal::batch::{Batch, Group, NotReserved};
 use idem_wal::control::ControlFile;
 use idem_wal::error::WriteError;
 use idem_wal::housekeeping::{Chore, ChoreEvent, Housekeeper, HousekeepingParams};
-use idem_wal::recovery::{
-    JudgeOptions, Judgement, OpenError, OpenParams, Opened, Place, Sink, judge, open,
-};
+use idem_wal::recovery::{JudgeOptions, Judgement, OpenError, OpenParams, Opened, Place, Sink, judge, open};
 use idem_wal::snapshot::SnapshotWriter;
 use idem_wal::storage::sim::{SimDisk, SimStorage, SplitMix, is_crash};
 use idem_wal::writer::LogWriter;
@@ -121,7 +119,11 @@ pub fn entropy(seed: u64) -> Box<dyn FnMut() -> [u8; 16] + Send> {
 }
 
 pub fn judge_disk(disk: &SimDisk, read: &mut Read) -> Judgement {
-    let options = JudgeOptions { retain_tail: true, all_snapshots: true, live: false };
+    let options = JudgeOptions {
+        retain_tail: true,
+        all_snapshots: true,
+        live: false,
+    };
     judge(&disk.storage(), &options, read)
 }
 
@@ -129,7 +131,10 @@ impl Node {
     pub fn start(disk: &SimDisk, policy: Policy, seed: u64) -> Result<Node, End> {
         let storage = disk.storage();
         let mut read = Read::default();
-        let options = JudgeOptions { retain_tail: true, ..JudgeOptions::default() };
+        let options = JudgeOptions {
+            retain_tail: true,
+            ..JudgeOptions::default()
+        };
         let judgement = judge(&storage, &options, &mut read);
         if disk.is_crashed() {
             return Err(End::Crash);
@@ -137,16 +142,30 @@ impl Node {
         if !judgement.verdict.starts() {
             return Err(End::Refused(Box::new(judgement)));
         }
-        let params =
-            OpenParams { now: UnixMs::new(1_000), segment_bytes: SEGMENT_BYTES, entropy: entropy(seed) };
+        let params = OpenParams {
+            now: UnixMs::new(1_000),
+            segment_bytes: SEGMENT_BYTES,
+            entropy: entropy(seed),
+        };
         let opened = open(&storage, judgement.clone(), params).map_err(|error| match error {
-            OpenError::Io { source, .. } | OpenError::NoSpace { source, .. } if is_crash(&source) => End::Crash,
+            OpenError::Io { source, .. } | OpenError::NoSpace { source, .. } if is_crash(&source) => {
+                End::Crash
+            }
             OpenError::Fatal(fatal) if is_crash(&fatal.source) => End::Crash,
             OpenError::Fatal(_) => End::SyncFailed,
             other => End::Disk(other.to_string()),
         })?;
-        let Opened { writer, batch, control, log_time, .. } = opened;
-        let params = HousekeepingParams { keep_bytes: 0, first_spare: 1 };
+        let Opened {
+            writer,
+            batch,
+            control,
+            log_time,
+            ..
+        } = opened;
+        let params = HousekeepingParams {
+            keep_bytes: 0,
+            first_spare: 1,
+        };
         let keeper = Housekeeper::new(storage.clone(), control.clone(), params);
         Ok(Node {
             writer,
@@ -175,7 +194,9 @@ impl Node {
 
     fn fetch_spare(&mut self, bytes: u64) -> Result<(), End> {
         let events = RefCell::new(Vec::new());
-        let result = self.keeper.handle(Chore::MakeSpare { bytes }, &|event| events.borrow_mut().push(event));
+        let result = self.keeper.handle(Chore::MakeSpare { bytes }, &|event| {
+            events.borrow_mut().push(event)
+        });
         let crashed = self.storage.is_crashed();
         if result.is_err() {
             return Err(if crashed { End::Crash } else { End::SyncFailed });
@@ -232,7 +253,9 @@ impl Node {
 
     /// One ordinary spare ahead of use, when one is wanted.
     pub fn spare(&mut self) -> Result<(), End> {
-        self.batch.wants_spare().map_or(Ok(()), |bytes| self.fetch_spare(bytes))
+        self.batch
+            .wants_spare()
+            .map_or(Ok(()), |bytes| self.fetch_spare(bytes))
     }
 
     /// A seal after the last record, as the policy has it.
@@ -277,7 +300,13 @@ impl Node {
             assert!(!failed.into_inner(), "publishing fails only when the disk does");
             return result.map_err(|_| End::SyncFailed);
         }
-        let failed = |error: std::io::Error| if is_crash(&error) { End::Crash } else { End::Disk(error.to_string()) };
+        let failed = |error: std::io::Error| {
+            if is_crash(&error) {
+                End::Crash
+            } else {
+                End::Disk(error.to_string())
+            }
+        };
         let Some((start, mut writer)) = self.snapshot.take() else {
             let start = self.batch.appended();
             let cluster = self.control.read().cluster;
@@ -287,10 +316,18 @@ impl Node {
         };
         let now = UnixMs::new(self.time);
         let mut items = Vec::new();
-        let put = Record::StringPut { key: b"key", deadline: Deadline::NONE, value: b"value" };
+        let put = Record::StringPut {
+            key: b"key",
+            deadline: Deadline::NONE,
+            value: b"value",
+        };
         put.encode(start, now, 0, &mut items);
         let fields: [(&[u8], &[u8]); 1] = [(b"field", b"value")];
-        let hash = Record::HashPut { key: b"hash", deadline: Deadline::NONE, fields: Pairs::from(&fields[..]) };
+        let hash = Record::HashPut {
+            key: b"hash",
+            deadline: Deadline::NONE,
+            fields: Pairs::from(&fields[..]),
+        };
         hash.encode(self.batch.appended(), now, 0, &mut items);
         writer.items(&items).map_err(failed)?;
         let known = self.control.read();
@@ -320,7 +357,12 @@ pub fn begin(key: &[u8]) -> Record<'_> {
     Record::IdempotencyPut {
         key,
         deadline: Deadline::at(99_000),
-        record: IdemRecord { state: IdemState::Pending, fingerprint: b"f", owner: b"o", result: b"" },
+        record: IdemRecord {
+            state: IdemState::Pending,
+            fingerprint: b"f",
+            owner: b"o",
+            result: b"",
+        },
     }
 }
 
@@ -329,6 +371,11 @@ pub fn complete<'a>(key: &'a [u8], result: &'a [u8]) -> Record<'a> {
     Record::IdempotencyPut {
         key,
         deadline: Deadline::at(99_000),
-        record: IdemRecord { state: IdemState::Completed, fingerprint: b"f", owner: b"o", result },
+        record: IdemRecord {
+            state: IdemState::Completed,
+            fingerprint: b"f",
+            owner: b"o",
+            result,
+        },
     }
 }
