@@ -67,6 +67,8 @@ struct Connection {
     peer: Rc<Peer>,
     session: Session,
     limits: Limits,
+    /// Bytes that an unfinished command may have.
+    query_bytes_max: usize,
     decoder: Decoder,
     input: Input,
     /// The decoder is not asked again before the input has so many bytes.
@@ -86,6 +88,12 @@ struct Connection {
 /// Serves one connection until it ends.
 pub async fn serve(shard: Rc<Shard>, stream: TcpStream, peer: Rc<Peer>) {
     let limits = Limits::with_bulk_bytes(shard.options.proto_max_bulk_len);
+    // A command with one longest argument fits even when the two limits are equal.
+    let longest = shard
+        .options
+        .proto_max_bulk_len
+        .saturating_add(Limits::INLINE_BYTES);
+    let query_bytes_max = shard.options.client_query_buffer_limit.max(longest);
     let session = Session::new(peer.id);
     let mut connection = Connection {
         shard,
@@ -93,6 +101,7 @@ pub async fn serve(shard: Rc<Shard>, stream: TcpStream, peer: Rc<Peer>) {
         peer,
         session,
         limits,
+        query_bytes_max,
         decoder: Decoder::new(),
         input: Input::default(),
         input_needed: 1,
@@ -125,6 +134,9 @@ impl Connection {
     /// Until the connection ends; the reason when the server ended it.
     async fn run(&mut self) -> io::Result<Option<DropReason>> {
         loop {
+            if let Some(reason) = self.peer.dropped() {
+                return Ok(Some(reason));
+            }
             if self.shard.is_stopping() && !self.last_read && self.stopped == Stopped::NeedsInput {
                 // Commands that had arrived are in flight, and are answered.
                 self.last_read = true;
@@ -199,7 +211,7 @@ impl Connection {
                 Step::NeedMore { at_least } => {
                     self.input_needed = input.len().saturating_add(at_least);
                     // All of the input belongs to this one command, and so will what is missing of it.
-                    if self.input_needed > self.shard.options.client_query_buffer_limit {
+                    if self.input_needed > self.query_bytes_max {
                         let text = "Protocol error: the command exceeds client-query-buffer-limit";
                         core.process.count_query_limit();
                         tracing::info!(id = self.peer.id, address = %self.peer.address, "closing client: {text}");
@@ -297,14 +309,12 @@ impl Connection {
         Ok(())
     }
 
-    /// Notes the buffers' sizes, and whether this connection has to go for them or for anything else.
+    /// Notes the buffers' sizes, and whether this connection has to go for what it has not taken.
     fn limit_reached(&mut self) -> Option<DropReason> {
         let input_bytes = self.input.memory_bytes() + self.decoder.held_bytes();
         self.peer_buffers(input_bytes, self.replies.memory_bytes());
-        if self.replies.unsent_bytes() > self.shard.options.client_output_buffer_limit {
-            return Some(DropReason::OutputLimit);
-        }
-        self.peer.dropped()
+        let over = self.replies.unsent_bytes() > self.shard.options.client_output_buffer_limit;
+        over.then_some(DropReason::OutputLimit)
     }
 
     fn peer_buffers(&self, input_bytes: usize, output_bytes: usize) {

@@ -117,7 +117,6 @@ impl Process {
 
     /// A connection was refused because of `maxclients`.
     pub fn count_rejected(&mut self) {
-        self.accepted += 1;
         self.rejected += 1;
     }
 

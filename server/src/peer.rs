@@ -64,6 +64,8 @@ pub struct Peer {
     saved: RefCell<Option<SaveResult>>,
     /// Lsn that its oldest reply waits for, while it is on the barrier's list.
     pub(crate) waits_for: Cell<Option<Lsn>>,
+    /// It is on the log's list.
+    pub(crate) waits_for_log: Cell<bool>,
     /// Memory of its input and output buffers, in bytes.
     input_bytes: Cell<usize>,
     output_bytes: Cell<usize>,
@@ -85,6 +87,7 @@ impl Peer {
             dropped: Cell::new(None),
             saved: RefCell::new(None),
             waits_for: Cell::new(None),
+            waits_for_log: Cell::new(false),
             input_bytes: Cell::new(0),
             output_bytes: Cell::new(0),
             last_input: Cell::new(now),

@@ -73,8 +73,12 @@ impl Peers {
     pub fn remove(&mut self, peer: &Rc<Peer>) {
         self.set_buffers(peer, 0, 0);
         self.all.remove(&peer.id);
-        self.barrier_waiters.retain(|waiter| waiter.id != peer.id);
-        self.log_waiters.retain(|waiter| waiter.id != peer.id);
+        if peer.waits_for.take().is_some() {
+            self.barrier_waiters.retain(|waiter| waiter.id != peer.id);
+        }
+        if peer.waits_for_log.take() {
+            self.log_waiters.retain(|waiter| waiter.id != peer.id);
+        }
     }
 
     /// Notes the memory of a peer's buffers. Over the total limit, the peer with the largest is marked to be dropped
@@ -123,7 +127,7 @@ impl Peers {
 
     /// The peer's next command waits for the log.
     pub fn wait_for_log(&mut self, peer: &Rc<Peer>) {
-        if !self.log_waiters.iter().any(|waiter| waiter.id == peer.id) {
+        if !peer.waits_for_log.replace(true) {
             self.log_waiters.push(Rc::clone(peer));
         }
     }
@@ -131,6 +135,7 @@ impl Peers {
     /// The log changed: whoever waits for it decides again.
     pub fn log_moved(&mut self) {
         for peer in self.log_waiters.drain(..) {
+            peer.waits_for_log.set(false);
             peer.wake();
         }
     }

@@ -1,5 +1,10 @@
 //! What a configuration gives, and what is refused and in which words: one table through one function.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper of tests is a test: what is not so fails it"
+)]
+
 use std::io::Write;
 use std::path::PathBuf;
 use std::time::Duration;

@@ -1,5 +1,10 @@
 //! What clients may do to the real binary, and to each other: limits, hostile bytes, slow readers, order.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper of tests is a test: what is not so fails it"
+)]
+
 mod support;
 
 use std::io::Write;

@@ -1,5 +1,10 @@
 //! Snapshots of the real binary: when they start, what they keep, that they disturb nobody.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper of tests is a test: what is not so fails it"
+)]
+
 mod support;
 
 use std::path::Path;

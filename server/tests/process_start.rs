@@ -1,5 +1,10 @@
 //! Starting and stopping the real binary: the ready line, what is refused with which exit code, and what a stop leaves.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper of tests is a test: what is not so fails it"
+)]
+
 mod support;
 
 use std::net::TcpListener;

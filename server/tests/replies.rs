@@ -2,6 +2,11 @@
 //! exactly what was written, in order, and never a byte whose lsn, or whose predecessors' lsn, the barrier had not
 //! passed.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper of tests is a test: what is not so fails it"
+)]
+
 use idem_protocol::lsn::Lsn;
 use idem_server::replies::Replies;
 use proptest::prelude::*;

@@ -13,11 +13,16 @@ use super::{Settings, StartError, fill_random};
 use crate::config::{FsyncPolicy, Options};
 use crate::exit::Exit;
 
+/// Log records between two steps of giving memory back.
+const RECLAIM_EVERY: u32 = 256;
+
 /// Rebuilds the state while the judge reads. Provisional until the verdict is there.
 struct Rebuild {
     node: Node,
     /// Databases that the records need.
     databases_needed: u16,
+    /// Log records since memory was last given back.
+    since_reclaim: u32,
 }
 
 impl Rebuild {
@@ -43,6 +48,7 @@ impl Sink for Rebuild {
     fn reset(&mut self) {
         self.node.reset();
         self.databases_needed = 0;
+        self.since_reclaim = 0;
     }
 
     fn snapshot_item(&mut self, raw: &RawRecord<'_>, item: &Record<'_>) {
@@ -52,6 +58,12 @@ impl Sink for Rebuild {
 
     fn record(&mut self, _: Place<'_>, raw: &RawRecord<'_>, record: &Record<'_>) {
         self.take(raw.end(), raw, record);
+        // A long log of short-lived keys must not need the memory of all of them at once.
+        self.since_reclaim += 1;
+        if self.since_reclaim == RECLAIM_EVERY {
+            self.since_reclaim = 0;
+            self.node.reclaim_recovered(raw.time);
+        }
     }
 }
 
@@ -81,6 +93,7 @@ pub(super) fn recover(
     let mut rebuild = Rebuild {
         node: Node::new(config),
         databases_needed: 0,
+        since_reclaim: 0,
     };
     let judge = JudgeOptions {
         retain_tail: true,

@@ -4,6 +4,10 @@
 //! the line itself. Whatever a test leaves behind (a process, a directory) goes when its value is dropped.
 
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its part of this")]
+#![allow(
+    clippy::unwrap_used,
+    reason = "in a helper of tests as in a test: what is not so fails the test"
+)]
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
