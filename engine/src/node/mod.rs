@@ -139,13 +139,9 @@ impl Node {
     /// now and then between **log** records, so that a long log of short-lived keys does not fill the memory. Answers how
     /// many entries went.
     ///
-    /// Never between the items of a snapshot: partitions are written at different times, and what had ended at a later
-    /// item's time may still be prolonged by a record that follows the snapshot's start. For the same reason nothing
-    /// happens while the log's records are older than the newest item.
+    /// Never between the items of a snapshot: its partitions are written one after the other, and what had ended at a
+    /// later item's time may have been prolonged before that, by a record of the log that comes after the items.
     pub fn reclaim_recovered(&mut self, time: UnixMs) -> usize {
-        if time < self.recovered_time {
-            return 0;
-        }
         self.keyspace.maintain(time, RECOVERY_BUDGET);
         self.keyspace.reclaim(time, RECOVERY_BUDGET).count
     }

@@ -8,6 +8,7 @@ mod cases;
 mod commands;
 mod contract;
 mod model;
+mod recovery;
 mod session;
 mod space;
 mod support;
