@@ -7,10 +7,9 @@
 
 mod history;
 
-use history::{End, Node, Policy, Read, Truth, begin, begin_key, complete, judge_disk};
+use history::{End, Node, Policy, Read, Truth, begin, begin_key, complete, highest_promise, judge_disk};
 use idem_protocol::Lsn;
-use idem_protocol::snapshot::SnapshotTrailer;
-use idem_protocol::wal::{FrameHeader, Opcode, SegmentHeader};
+use idem_protocol::wal::Opcode;
 use idem_wal::recovery::{Judgement, Row};
 use idem_wal::storage::Dir;
 use idem_wal::storage::sim::{SimDisk, SplitMix};
@@ -195,62 +194,6 @@ impl Story {
         self.note(format!("** {name}: {what}"));
         self.disk.bytes(dir, &name).as_ref() != Some(&bytes)
     }
-}
-
-/// The highest position that anything intact on the disk promises, found by looking at every byte: slow, and apart from
-/// the code that it checks.
-fn highest_promise(disk: &SimDisk) -> Lsn {
-    let mut highest = Lsn::ZERO;
-    for name in disk
-        .names(Dir::Wal)
-        .into_iter()
-        .filter(|name| name.ends_with(".wal"))
-    {
-        let bytes = disk.bytes(Dir::Wal, &name).unwrap();
-        let copy = |at: usize| SegmentHeader::decode(bytes.get(at..).unwrap_or_default());
-        let Ok(header) = copy(0).or(copy(2048)) else {
-            continue;
-        };
-        for at in (4096..bytes.len()).step_by(8) {
-            let Some(frame) = FrameHeader::decode(&bytes[at..], header.salt) else {
-                continue;
-            };
-            if at as u64 + 32 + u64::from(frame.payload_bytes) <= bytes.len() as u64 {
-                highest = highest.max(frame.synced);
-            }
-        }
-    }
-    for name in disk
-        .names(Dir::Snap)
-        .into_iter()
-        .filter(|name| name.ends_with(".snap"))
-    {
-        let bytes = disk.bytes(Dir::Snap, &name).unwrap();
-        if bytes.len() < 60
-            || crc32fast::hash(&bytes[..bytes.len() - 4]).to_le_bytes() != bytes[bytes.len() - 4..]
-        {
-            continue;
-        }
-        // The file is undamaged, so the mark can be searched from the front: no item has that length.
-        let mark = (44..bytes.len() - 8).find(|at| {
-            let word = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
-            word(*at) == u32::MAX && *at + 8 + word(*at + 4) as usize == bytes.len()
-        });
-        let trailer = mark.and_then(|at| SnapshotTrailer::decode(&bytes[at + 8..bytes.len() - 4]).ok());
-        highest = highest.max(trailer.map_or(Lsn::ZERO, |trailer| trailer.end_lsn));
-    }
-    if let Some(Ok(control)) = disk
-        .bytes(Dir::Root, "control")
-        .map(|bytes| idem_protocol::control::Control::decode(&bytes))
-    {
-        highest = highest.max(control.clean_end.unwrap_or_default());
-        highest = control
-            .history
-            .iter()
-            .map(|entry| entry.first_lsn)
-            .fold(highest, Lsn::max);
-    }
-    highest
 }
 
 fn check_verdict(story: &mut Story, judgement: &Judgement, read: &Read, rotten: bool) -> Result<(), String> {
