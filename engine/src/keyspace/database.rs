@@ -77,8 +77,6 @@ impl Database {
             entry.set_place(old.place());
         } else {
             let (old_deadline, old_place) = (old.deadline(), old.place());
-            // What is being replaced must not be taken for the entry that moves into its gap, or for the new one.
-            old.set_deadline(0);
             if old_deadline != 0 {
                 let moved = self.wheel.remove(old_deadline, old_place);
                 self.follow(moved);

@@ -4,15 +4,16 @@
 //! span all of a u64, so that no deadline needs a special case; only what lies before the wheel's position when it is
 //! inserted goes to a list of its own (the *past*).
 //!
-//! # Position and opened slots
+//! # Position
 //!
-//! `position` is a tick of level 0 (deadline / 256). Slots before it are empty. A coarse slot is *opened* when its entries
-//! begin to go to finer slots; from then on nothing is inserted into it. On each level, the slot that contains the
-//! position has been opened and emptied, and the one after it may have been opened ahead of time. So
+//! `position` is a tick of level 0 (deadline / 256); slots before it are empty. On each level, the slot that contains the
+//! position and the one after it are *open*: nothing is inserted into them, what comes goes to finer slots. So
 //!
-//! * an entry belongs to the lowest level whose parent slot (one level up) is opened;
-//! * a level holds at most the rest of one opened parent and the whole of the next: fewer than 512 consecutive slots. A
-//!   ring of 512 is enough, and a slot's ring index (its tick's low 9 bits) is unambiguous.
+//! * an entry goes to the lowest level whose parent slot (one level up) is open;
+//! * when the position enters a slot, the one after it opens, and what it holds can be moved to finer slots ahead of its
+//!   time ([`Wheel::ahead`]); the position does not move past it before that is done ([`Wheel::step`]);
+//! * a level holds at most the children of two open slots: 512 consecutive slots. A ring of 512 is enough, and a slot's
+//!   ring index (its tick's low 9 bits) is unambiguous.
 //!
 //! # Exactness
 //!
@@ -87,9 +88,6 @@ pub(super) struct Wheel {
     /// The earliest deadline that the pass has kept, or that has come since it began.
     past_kept: u64,
     position: u64,
-    /// Per level, the last slot (tick of that level) that was opened: the position's or the one after. Level 0 is not
-    /// used: its slots are freed, not opened.
-    opened: [u64; LEVELS as usize],
     len: u64,
     heap_bytes: usize,
 }
@@ -145,9 +143,6 @@ impl Wheel {
     pub(super) fn insert(&mut self, hash: u64, deadline: u64, time: u64) -> Place {
         if self.len == 0 {
             self.position = tick(time.min(deadline), 0);
-            for level in 1..LEVELS {
-                self.opened[usize::from(level)] = coarse(self.position, level);
-            }
         }
         let level = self.level_of(deadline);
         if level == PAST {
@@ -218,8 +213,7 @@ impl Wheel {
         for level in 1..LEVELS {
             let Some(slot) = self.first(level) else { continue };
             let start = slot << (LEVEL_BITS * u32::from(level));
-            // Of two that begin together the coarser comes first: it may hold entries of the finer.
-            if far.is_none_or(|(earliest, ..)| start <= earliest) {
+            if far.is_none_or(|(earliest, ..)| start < earliest) {
                 far = Some((start, level, slot));
             }
         }
@@ -253,34 +247,15 @@ impl Wheel {
         tick(up_to.saturating_add(1), 0)
     }
 
-    /// A coarse slot to be opened ahead of its time, fine ones first, as long as there is one.
-    pub(super) fn ahead(&mut self) -> Option<SlotId> {
-        loop {
-            let mut changed = false;
-            for level in 1..LEVELS {
-                let next = coarse(self.position, level) + 1;
-                if self.opened[usize::from(level)] < next {
-                    // Its entries may still stand in its parent: first that one, then this.
-                    if level + 1 < LEVELS {
-                        let parent = next >> LEVEL_BITS;
-                        if self.opened[usize::from(level) + 1] < parent || self.occupied(level + 1, parent) {
-                            continue;
-                        }
-                    }
-                    self.opened[usize::from(level)] = next;
-                    changed = true;
-                }
-                if self.occupied(level, next) {
-                    return Some(SlotId {
-                        level,
-                        ring: ring_index(next),
-                    });
-                }
-            }
-            if !changed {
-                return None;
-            }
-        }
+    /// A slot that is open and still holds entries, fine levels first.
+    pub(super) fn ahead(&self) -> Option<SlotId> {
+        (1..LEVELS).find_map(|level| {
+            let slot = SlotId {
+                level,
+                ring: ring_index(coarse(self.position, level) + 1),
+            };
+            self.bag(slot).is_some_and(|bag| !bag.is_empty()).then_some(slot)
+        })
     }
 
     /// Is there something to free or to open at `at`?
@@ -310,17 +285,13 @@ impl Wheel {
         if tick(deadline, 0) < self.position {
             return PAST;
         }
-        let opened = |level: &u8| tick(deadline, level + 1) <= self.opened[usize::from(level + 1)];
-        (0..LEVELS - 1).find(opened).unwrap_or(LEVELS - 1)
+        let parent_is_open = |level: &u8| tick(deadline, level + 1) <= coarse(self.position, level + 1) + 1;
+        (0..LEVELS - 1).find(parent_is_open).unwrap_or(LEVELS - 1)
     }
 
     fn move_to(&mut self, position: u64) {
-        debug_assert!(position >= self.position, "the wheel turns one way");
+        assert!(position >= self.position, "the wheel turns one way");
         self.position = position;
-        for level in 1..LEVELS {
-            let opened = &mut self.opened[usize::from(level)];
-            *opened = (*opened).max(coarse(position, level));
-        }
     }
 
     /// The first tick of a level, from the position on, whose slot is not empty.
@@ -328,14 +299,6 @@ impl Wheel {
         self.rings[usize::from(level)]
             .as_ref()?
             .first_from(coarse(self.position, level))
-    }
-
-    fn occupied(&self, level: u8, tick: u64) -> bool {
-        self.bag(SlotId {
-            level,
-            ring: ring_index(tick),
-        })
-        .is_some_and(|bag| !bag.is_empty())
     }
 
     fn bag(&self, slot: SlotId) -> Option<&Bag> {
