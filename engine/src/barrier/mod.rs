@@ -5,8 +5,8 @@
 //! an OK, and a client that acts on what a restart takes back acts twice.
 //!
 //! What a reply that wrote depends on is simple: the end of its last record. For one that only looked it is the last
-//! change of what it looked at ([`changes`]), and, where it found an ended entry, the record that brought the log's time
-//! past the deadline ([`times`]).
+//! change of what it looked at ([`RecentChanges`]), and, where it found an ended entry, the record that brought the log's time
+//! past the deadline ([`LogTimes`]).
 //!
 //! # Positions
 //!
