@@ -1,7 +1,7 @@
 //! Stopping as asked: answer what is in flight, then sync, seal, sync, clean mark.
 //!
-//! Every step has a bound: clients that do not take their last replies are dropped after [`GRACE`], at once on a second
-//! signal; a disk that does not finish within [`CLOSE_WITHIN`] is a failure. Only when everything went well is there a
+//! Every step has a bound: clients that do not take their last replies are dropped after `GRACE`, at once on a second
+//! signal; a disk that does not finish within `CLOSE_WITHIN` is a failure. Only when everything went well is there a
 //! clean mark and exit code 0.
 
 use std::io;
