@@ -45,6 +45,13 @@ impl Call {
         matches!(self.name.as_str(), "pwrite64" | "pwritev" | "pwritev2")
     }
 
+    /// Length and offset of a positional write: the last two arguments.
+    pub fn span(&self) -> Option<(u64, u64)> {
+        let mut numbers = self.args.rsplit(", ").map(str::parse);
+        let (offset, length) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+        self.is_file_write().then_some((length, offset))
+    }
+
     /// Whether it is a sync of a file or directory.
     pub fn is_sync(&self) -> bool {
         matches!(self.name.as_str(), "fdatasync" | "fsync")
@@ -80,8 +87,11 @@ pub fn parse(text: &str) -> Vec<Call> {
     let mut calls: Vec<Call> = Vec::new();
     let mut open: HashMap<u32, usize> = HashMap::new();
     for (number, line) in text.lines().enumerate() {
-        let mut words = line.splitn(3, ' ').map(str::trim);
-        let (Some(thread), Some(_time), Some(rest)) = (words.next(), words.next(), words.next()) else {
+        // Thread numbers are padded with blanks.
+        let Some((thread, rest)) = line.split_once(' ') else {
+            continue;
+        };
+        let Some((_time, rest)) = rest.trim_start().split_once(' ') else {
             continue;
         };
         let Ok(thread) = thread.parse() else { continue };
@@ -109,7 +119,8 @@ pub fn parse(text: &str) -> Vec<Call> {
                 open.insert(thread, calls.len());
             }
             None => {
-                call.args = args.rsplit_once(") ").map_or(args, |(args, _)| args).to_owned();
+                let end = args_end(rest).unwrap_or(rest.len());
+                call.args = rest.get(name.len() + 1..end).unwrap_or_default().to_owned();
                 finish(&mut call, rest, number);
             }
         }
@@ -125,11 +136,18 @@ fn is_name(name: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
 }
 
+/// Where the parenthesis is that closes the arguments: the last one with `= …` behind it.
+fn args_end(line: &str) -> Option<usize> {
+    let mut closing = line.rmatch_indices(')');
+    closing
+        .find(|(at, _)| line[at + 1..].trim_start().starts_with("= "))
+        .map(|(at, _)| at)
+}
+
 /// Takes the result from the end of a line: `… = 4096 <0.000012>`.
 fn finish(call: &mut Call, line: &str, number: usize) {
-    let Some((_, result)) = line.rsplit_once(") = ").or_else(|| line.rsplit_once("= ")) else {
-        return;
-    };
+    let Some(end) = args_end(line) else { return };
+    let result = line[end + 1..].trim_start().trim_start_matches("= ");
     let word = result.split(' ').next().unwrap_or_default();
     // A call that a kill interrupts "returns" a question mark: it never did.
     if word != "?" {
@@ -143,12 +161,13 @@ mod tests {
     use super::parse;
 
     const LOG: &str = "\
-101 1700000000.000001 pwrite64(7</d/wal/00000000000000000000.wal>, \"\"..., 96, 4096) = 96 <0.000010>
+101  1700000000.000001 pwrite64(7</d/wal/00000000000000000000.wal>, \"\"..., 96, 4096) = 96 <0.000010>
 101 1700000000.000002 fdatasync(7</d/wal/00000000000000000000.wal> <unfinished ...>
 102 1700000000.000003 renameat(AT_FDCWD, \"/d/wal/new.tmp\", AT_FDCWD, \"/d/wal/00000000000000000001.wal\") = 0 <0.1>
 101 1700000000.000004 <... fdatasync resumed>) = -1 EIO (Input/output error) (INJECTED) <0.200000>
 102 1700000000.000005 sendto(9<socket:[55]>, \"\"..., 5, MSG_NOSIGNAL, NULL, 0) = 5 <0.1>
 101 1700000000.000006 --- SIGTERM {si_signo=SIGTERM} ---
+101 1700000000.000006 pwrite64(7</d/w>, \"\"..., 9, 10) = -1 ENOSPC (No space left on device) (INJECTED) <0.1>
 101 1700000000.000007 fsync(8</d/wal>) = ?
 101 1700000000.000008 +++ killed by SIGKILL +++
 ";
@@ -157,7 +176,10 @@ mod tests {
     fn a_log_becomes_calls() {
         let calls = parse(LOG);
         let names: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
-        assert_eq!(names, ["pwrite64", "fdatasync", "renameat", "sendto", "fsync"]);
+        assert_eq!(
+            names,
+            ["pwrite64", "fdatasync", "renameat", "sendto", "pwrite64", "fsync"]
+        );
         assert!(calls[0].is_file_write() && calls[0].succeeded());
         assert_eq!(calls[0].file(), Some("/d/wal/00000000000000000000.wal"));
         assert_eq!(
@@ -167,6 +189,7 @@ mod tests {
         assert!(calls[1].is_sync() && !calls[1].succeeded());
         assert_eq!(calls[2].renamed_to(), Some("/d/wal/00000000000000000001.wal"));
         assert!(calls[3].is_send());
-        assert_eq!((calls[4].file(), calls[4].end), (Some("/d/wal"), None));
+        assert_eq!((calls[4].span(), calls[4].result), (Some((9, 10)), Some(-1)));
+        assert_eq!((calls[5].file(), calls[5].end), (Some("/d/wal"), None));
     }
 }

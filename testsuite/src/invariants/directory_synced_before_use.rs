@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::trace::Call;
 
 /// Frames begin behind the header page; what is written below is the header.
-const HEADER_BYTES: u64 = 4096;
+const HEADER_BYTES: u64 = idem_protocol::wal::SEGMENT_HEADER_BYTES as u64;
 
 /// Each rename to a segment's name in the trace is followed by a sync of the directory before anything is written
 /// behind the segment's header.
@@ -39,10 +39,7 @@ fn check_rename(calls: &[Call], rename: &Call) -> Option<String> {
     let named = rename.end?;
     let first_frame = calls.iter().find(|call| {
         let of_segment = call.file().is_some_and(|file| Path::new(file) == segment);
-        call.begin > named
-            && of_segment
-            && call.is_file_write()
-            && offset(call).is_none_or(|at| at >= HEADER_BYTES)
+        call.begin > named && of_segment && call.span().is_some_and(|(_, at)| at >= HEADER_BYTES)
     })?;
     let synced = calls.iter().any(|call| {
         let of_directory = call.file().is_some_and(|file| Path::new(file) == directory);
@@ -59,11 +56,6 @@ fn check_rename(calls: &[Call], rename: &Call) -> Option<String> {
             first_frame.begin + 1
         )
     })
-}
-
-/// The last argument of a positional write.
-fn offset(call: &Call) -> Option<u64> {
-    call.args.rsplit(", ").next()?.parse().ok()
 }
 
 #[cfg(test)]

@@ -1,15 +1,17 @@
 //! Under `always`, no reply leaves while the record that it reveals is only in the kernel's hands.
 //!
 //! No SIGKILL shows a reply that came too early: the kernel keeps what was written. Only a power loss takes it. So this
-//! is looked for in the order of the system calls of a run in which *one* client sends writes one by one: at each send,
-//! everything written to a segment has been synced. (A seal that follows a quiet time is synced before the next frame,
-//! and so before the next reply; with reads in between this would be too strict.)
+//! is looked for in the order of the system calls of a run in which *one* client asks one thing after the other: at each
+//! send, every frame written so far has been synced, successfully. Seals are no frames here: they hold nothing that a
+//! reply could reveal.
 
 use std::path::Path;
 
+use idem_protocol::wal::FRAME_HEADER_BYTES;
+
 use crate::trace::Call;
 
-/// Looks at a trace of one client that only writes.
+/// Looks at a trace of one client that waits for each reply.
 pub fn check(calls: &[Call]) -> Vec<String> {
     let mut violations = Vec::new();
     for send in calls.iter().filter(|call| call.is_send()) {
@@ -48,7 +50,12 @@ fn is_frame(call: &Call) -> bool {
             .extension()
             .is_some_and(|extension| extension == "wal")
     };
-    call.is_file_write() && call.file().is_some_and(segment)
+    let of_segment = call.file().is_some_and(segment);
+    // A seal is a frame's header alone.
+    of_segment
+        && call
+            .span()
+            .is_some_and(|(length, _)| usize::try_from(length).is_ok_and(|n| n > FRAME_HEADER_BYTES))
 }
 
 #[cfg(test)]
@@ -57,6 +64,7 @@ mod tests {
     use crate::trace::parse;
 
     const WRITE: &str = "1 0.1 pwrite64(7</d/wal/00000000000000000064.wal>, \"\"..., 64, 4096) = 64 <0.1>\n";
+    const SEAL: &str = "1 0.1 pwrite64(7</d/wal/00000000000000000064.wal>, \"\"..., 32, 4160) = 32 <0.1>\n";
     const SYNC: &str = "1 0.2 fdatasync(7</d/wal/00000000000000000064.wal>) = 0 <0.1>\n";
     const FAILED: &str =
         "1 0.2 fdatasync(7</d/wal/00000000000000000064.wal>) = -1 EIO (Input/output error) <0.1>\n";
@@ -69,6 +77,7 @@ mod tests {
         for (lines, violations) in [
             (&[WRITE, SYNC, SEND][..], 0),
             (&[SEND], 0),
+            (&[WRITE, SYNC, SEAL, SEND], 0),
             (&[WRITE, BEGUN, RETURNED, SEND], 0),
             (&[WRITE, SEND, SYNC], 1),
             (&[SYNC, WRITE, SEND], 1),
