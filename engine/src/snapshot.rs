@@ -11,8 +11,11 @@
 //! * what had ended at the log's time is left out: no record with a later time sees it any more, and one with an earlier
 //!   time that gave it a longer life would have changed the version found here.
 //!
-//! A large hash is written over many steps. Its parts may come from different moments, or even from two lives of the key
-//! with a deletion between them; the deletion, or the deadline, is in the log then and the replay goes through it.
+//! A large hash is written over many steps, its parts come from different moments. A deletion or a new deadline in between
+//! is in the log, and the replay goes through it. What is not in the log is that a hash *ended* and was begun anew. So when
+//! the deadline of the last part has come before the next is written, the hash is written from its beginning again: was
+//! it prolonged, nothing is lost, and was it begun anew, nothing old is left, because loading takes the earlier parts as
+//! ended at the later items' time.
 
 use idem_protocol::wal::Record;
 use idem_protocol::{Deadline, Lsn, UnixMs};
@@ -32,8 +35,19 @@ pub struct SnapshotCursor {
     position: u64,
     walked: bool,
     /// Large hashes that the walk has come by: key, and the position in the hash order of the fields.
-    large: Vec<(u8, Box<[u8]>, u64)>,
+    large: Vec<LargeHash>,
     counts: Vec<(u8, u64)>,
+}
+
+/// A large hash that is being written.
+#[derive(Debug)]
+struct LargeHash {
+    db: u8,
+    key: Box<[u8]>,
+    /// Position in the hash order of the fields.
+    from: u64,
+    /// The deadline that the last part carried.
+    deadline: Deadline,
 }
 
 impl Default for SnapshotCursor {
@@ -93,7 +107,15 @@ impl SnapshotCursor {
             if !entry.deadline().has_ended(items.log_time) {
                 self.count(db);
                 match entry.value() {
-                    ValueRef::Hash(value) if value.is_large() => self.large.push((db, entry.key().into(), 0)),
+                    ValueRef::Hash(value) if value.is_large() => {
+                        let (key, deadline) = (entry.key().into(), entry.deadline());
+                        self.large.push(LargeHash {
+                            db,
+                            key,
+                            from: 0,
+                            deadline,
+                        });
+                    }
                     value => items.whole(db, entry, value),
                 }
             }
@@ -108,23 +130,29 @@ impl SnapshotCursor {
 
     /// Writes one item of a large hash; false when there is none.
     fn write_large(&mut self, keyspace: &Keyspace, items: &mut Items<'_>) -> bool {
-        let Some((db, key, from)) = self.large.last_mut() else {
+        let Some(large) = self.large.last_mut() else {
             return false;
         };
+        if large.deadline.has_ended(items.log_time) {
+            large.from = 0;
+        }
         let live = |entry: &EntryRef<'_>| !entry.deadline().has_ended(items.log_time);
-        let next = match keyspace.get(*db, key).filter(live) {
-            // Gone since the walk came by: the log says so.
+        let next = match keyspace.get(large.db, &large.key).filter(live) {
+            // Gone since the walk came by: the log, or its time, says so.
             None => None,
             Some(entry) => match entry.value() {
-                ValueRef::Hash(value) => items.part(*db, entry, value, *from),
+                ValueRef::Hash(value) => {
+                    large.deadline = entry.deadline();
+                    items.part(large.db, entry, value, large.from)
+                }
                 value @ ValueRef::String(_) => {
-                    items.whole(*db, entry, value);
+                    items.whole(large.db, entry, value);
                     None
                 }
             },
         };
         match next {
-            Some(next) => *from = next,
+            Some(next) => large.from = next,
             None => _ = self.large.pop(),
         }
         true

@@ -67,14 +67,13 @@ impl Ring {
     pub(super) fn first_from(&self, from: u64) -> Option<u64> {
         let start = ring_index(from);
         let words = self.occupied.len();
-        // The first word once from `start` on, and once more at the end for its bits before `start`.
+        // The first word once from `start` on, and once more at the end for its bits before `start`: had it others, they
+        // would have been found the first time.
         for step in 0..=words {
             let at = (start / 64 + step) % words;
             let mut word = self.occupied[at];
             if step == 0 {
                 word &= u64::MAX << (start % 64);
-            } else if step == words {
-                word &= !(u64::MAX << (start % 64));
             }
             if word != 0 {
                 let ring = at * 64 + word.trailing_zeros() as usize;

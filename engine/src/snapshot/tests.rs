@@ -144,10 +144,33 @@ fn large_hashes_change_while_they_are_written() {
         one(100, Operation::DeadlinePut(key.clone(), 300)),
         one(200, Operation::FlushAll),
     ];
-    for change in changes {
+    // With a deadline of 150 from before the walk: prolonged in time, or ended and begun anew.
+    let prolonged = |to| Logged {
+        time: 120,
+        parts: vec![(0, Operation::DeadlinePut(key.clone(), to))],
+    };
+    let clock = |time| Logged {
+        time,
+        parts: vec![(0, Operation::Clock)],
+    };
+    let anew = |deadline| Logged {
+        time: 200,
+        ..put_fields(0, deadline, 2000..2500, 9)
+    };
+    let with_deadline = [
+        (150, vec![prolonged(300), clock(200)]),
+        (150, vec![prolonged(0), clock(200)]),
+        (150, vec![prolonged(160), clock(200)]),
+        (150, vec![clock(200)]),
+        (150, vec![clock(140), anew(0)]),
+        (150, vec![anew(500)]),
+        (150, vec![prolonged(180), anew(500)]),
+    ];
+    let changes = changes.into_iter().map(|change| (0, change));
+    for (deadline, change) in changes.chain(with_deadline) {
         for after_steps in [0, 1, 3, 20] {
             let mut keyspace = Keyspace::new(16, [1, 2, 3, 4]);
-            put_fields(0, 0, 0..3000, 20).apply(&mut keyspace);
+            put_fields(0, deadline, 0..3000, 20).apply(&mut keyspace);
             let (mut cursor, mut items) = (SnapshotCursor::new(), Vec::new());
             let mut done =
                 (0..after_steps).any(|_| step(&mut cursor, &keyspace, UnixMs::new(100), 4000, &mut items));

@@ -145,6 +145,41 @@ fn maintenance_without_reclaiming_frees_nothing() {
     assert!(!keyspace.due(UnixMs::new(START + 100_255)));
 }
 
+/// What had ended before it came is freed in one call when the budget allows, and what has not ended stays.
+#[test]
+fn late_comers_are_freed_at_once() {
+    let mut keyspace = Keyspace::new(16, [1, 2, 3, 4]);
+    put(&mut keyspace, START, 0, START + 1_000_000);
+    while keyspace.maintain(UnixMs::new(START + 500_000), 10) {}
+    // All of them lie before the wheel's position.
+    (1..=200).for_each(|n| put(&mut keyspace, START, n, START + n * 100));
+    keyspace.check();
+    assert!(!keyspace.due(UnixMs::new(START + 99)));
+    assert_eq!(
+        keyspace.reclaim(UnixMs::new(START + 10_000), 1000),
+        Reclaimed {
+            count: 100,
+            more: false
+        }
+    );
+    assert_eq!(
+        keyspace.reclaim(UnixMs::new(START + 20_000), 60),
+        Reclaimed {
+            count: 60,
+            more: true
+        }
+    );
+    assert_eq!(
+        keyspace.reclaim(UnixMs::new(START + 20_000), 60),
+        Reclaimed {
+            count: 40,
+            more: false
+        }
+    );
+    assert_eq!(keyspace.len(0), 1);
+    keyspace.check();
+}
+
 /// A key whose deadline changes leaves nothing behind, however often it does.
 #[test]
 fn changed_deadlines_leave_no_trace() {
