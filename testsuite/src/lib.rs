@@ -30,6 +30,7 @@
 #![forbid(unsafe_code)]
 
 pub mod contract;
+pub mod files;
 pub mod invariants;
 pub mod kill_loop;
 pub mod ledger;

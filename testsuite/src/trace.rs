@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 /// One call.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,6 +81,22 @@ impl Call {
 pub fn read(path: &Path) -> Vec<Call> {
     let text = std::fs::read(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     parse(&String::from_utf8_lossy(&text))
+}
+
+/// Reads a log whose strace was started by [`crate::process::Strace::launch`]: it writes the last lines when the traced
+/// process is gone, and nobody can wait for it. The end is the exit of the first process in the log.
+pub fn read_when_finished(path: &Path) -> Vec<Call> {
+    let end = Instant::now() + Duration::from_secs(10);
+    loop {
+        let text = std::fs::read_to_string(path).unwrap_or_default();
+        let first = text.split(' ').next().unwrap_or_default();
+        let ended = |line: &str| line.starts_with(first) && line.contains("+++ ");
+        if text.ends_with('\n') && text.lines().any(ended) {
+            return parse(&text);
+        }
+        assert!(Instant::now() < end, "{} does not end", path.display());
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// Calls in the order of their beginnings. Lines that are no calls (signals, exits) are left out.
