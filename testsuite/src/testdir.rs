@@ -37,6 +37,12 @@ impl TestDir {
         self.path().join("data")
     }
 
+    /// Keeps the directory, whatever becomes of the test.
+    pub fn keep(&mut self) -> PathBuf {
+        let directory = self.directory.take().expect("a directory is kept once");
+        directory.keep()
+    }
+
     /// The seed of this run.
     pub fn seed(&self) -> u64 {
         self.seed

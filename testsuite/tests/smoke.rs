@@ -290,6 +290,101 @@ fn a_second_server_is_refused() {
     Idemd::start(&dir.data(), &IdemdOptions::default()).stop();
 }
 
+/// INFO has the documented sections and names, and counts what was answered.
+#[test]
+fn info_counts_what_was_answered() {
+    let dir = TestDir::new("info", 1);
+    let server = Idemd::start(&dir.data(), &IdemdOptions::default());
+    let mut client = server.client();
+    for (command, reply) in [
+        ("IDEM k BEGIN f o 60000", Value::Array(vec![bulk(b"acquired")])),
+        ("IDEM k BEGIN f p 60000", Value::Array(vec![bulk(b"pending")])),
+        ("IDEM k BEGIN g p 60000", Value::Array(vec![bulk(b"conflict")])),
+        ("IDEM k COMPLETE f p r", Value::Int(0)),
+        ("IDEM k COMPLETE f o r", Value::Int(1)),
+        (
+            "IDEM k BEGIN f p 60000",
+            Value::Array(vec![bulk(b"completed"), bulk(b"r")]),
+        ),
+        ("IDEM l BEGIN f o 60000", Value::Array(vec![bulk(b"acquired")])),
+        ("IDEM l ABORT f o", Value::Int(1)),
+    ] {
+        assert_eq!(client.ask(command), reply, "{command}");
+    }
+    let reply = client.ask("INFO");
+    let text = String::from_utf8(reply.as_bytes().expect("INFO is text").to_vec()).expect("INFO is UTF-8");
+    let field = |name: &str| {
+        let found = text
+            .split("\r\n")
+            .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        found
+            .unwrap_or_else(|| panic!("{name} is missing in INFO:\n{text}"))
+            .to_owned()
+    };
+    let number = |name: &str| {
+        field(name)
+            .parse::<u64>()
+            .unwrap_or_else(|_| panic!("{name} is no number"))
+    };
+    for (name, count) in [
+        ("idem_acquired", 2),
+        ("idem_pending", 1),
+        ("idem_conflict", 1),
+        ("idem_replayed", 1),
+        ("idem_completed", 1),
+        ("idem_aborted", 1),
+        ("idem_refused_complete", 1),
+        ("idem_records", 1),
+        ("wal_epoch", 1),
+        ("wal_segments", 1),
+        ("connected_slaves", 0),
+        ("connected_clients", 1),
+        ("fenced", 0),
+        ("clock_ahead_ms", 0),
+        ("loading", 0),
+    ] {
+        assert_eq!(number(name), count, "{name}");
+    }
+    assert_eq!(
+        number("wal_synced_lsn"),
+        number("wal_lsn"),
+        "what was answered is synced"
+    );
+    for name in [
+        "wal_bytes",
+        "wal_syncs",
+        "wal_sync_usec_p50",
+        "wal_sync_usec_p99",
+        "wal_sync_usec_max",
+        "used_memory",
+        "master_repl_offset",
+        "instantaneous_ops_per_sec",
+        "sync_full",
+        "sync_partial_ok",
+        "sync_partial_err",
+        "tcp_port",
+    ] {
+        number(name);
+    }
+    assert!(field("wal_group_size_avg").parse::<f64>().is_ok());
+    field("wal_last_snapshot_lsn");
+    assert_eq!(field("role"), "master");
+    assert_eq!(field("run_id").len(), 40);
+    for section in [
+        "Server",
+        "Clients",
+        "Persistence",
+        "Stats",
+        "Replication",
+        "Keyspace",
+        "Idempotency",
+        "Wal",
+    ] {
+        assert!(text.contains(&format!("# {section}\r\n")), "{section}");
+    }
+    server.stop();
+}
+
 /// walctl looks at the directory of a running server without its lock and without disturbing it.
 #[test]
 fn tools_read_a_live_directory() {
