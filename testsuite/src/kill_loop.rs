@@ -5,13 +5,14 @@
 //! writer's keys and the shared keys are compared; the next cycle goes on from there. Small segments and snapshots make
 //! kills fall into rotations, publications and retention, too.
 //!
-//! A SIGKILL loses nothing that the kernel has, so every policy of `appendfsync` has to keep all that was told. Loss of
-//! power is looked for elsewhere: on the simulated disk, and in traces of system calls.
+//! A SIGKILL loses nothing that the kernel has, so every policy of `appendfsync` has to keep all that was told. On a
+//! [`LossyDisk`] the power goes first: then only `always` keeps it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::oracle::{Oracle, Reader, Writer};
+use crate::process::loopfs::LossyDisk;
 use crate::process::{Client, Idemd, IdemdOptions};
 use crate::rng::Rng;
 use crate::walctl;
@@ -46,8 +47,87 @@ pub fn cycles(default: u64) -> u64 {
     }
 }
 
+/// Where a loop runs.
+#[derive(Debug)]
+pub struct Site<'a> {
+    /// The data directory, as the server sees it.
+    pub dir: PathBuf,
+    /// How the server is started.
+    pub options: IdemdOptions,
+    /// The disk whose power goes at each kill.
+    pub power: Option<&'a LossyDisk>,
+}
+
+impl Site<'_> {
+    /// An ordinary directory.
+    pub fn new(dir: &Path, options: IdemdOptions) -> Site<'static> {
+        Site {
+            dir: dir.to_owned(),
+            options,
+            power: None,
+        }
+    }
+
+    /// A data directory on a disk that loses power.
+    pub fn lossy(disk: &LossyDisk, options: IdemdOptions) -> Site<'_> {
+        Site {
+            dir: disk.path().join("data"),
+            options: options.through(disk.enter()),
+            power: Some(disk),
+        }
+    }
+
+    /// The data directory, as this process sees it.
+    fn seen(&self) -> PathBuf {
+        self.power
+            .map_or_else(|| self.dir.clone(), |disk| disk.inside().join("data"))
+    }
+
+    fn start(&self) -> Idemd {
+        Idemd::start(&self.dir, &self.options)
+    }
+
+    fn kill(&self, server: &Idemd) {
+        if let Some(disk) = self.power {
+            disk.cut();
+        }
+        server.sigkill();
+        if let Some(disk) = self.power {
+            disk.restore();
+        }
+    }
+
+    /// A start that is killed so long after, ready or not.
+    fn kill_in_start(&self, after: Duration) {
+        let dying = Idemd::start_without_waiting(&self.dir, &self.options);
+        dying.wait_exit(after);
+        if let Some(disk) = self.power {
+            disk.cut();
+        }
+        drop(dying);
+        if let Some(disk) = self.power {
+            disk.restore();
+        }
+    }
+
+    fn verify(&self) -> Result<(), String> {
+        // A kill can come before there is anything.
+        if !self.seen().exists() {
+            return Ok(());
+        }
+        let verdict = walctl::verify(&self.seen());
+        if VERDICTS.contains(&verdict.code) {
+            return Ok(());
+        }
+        Err(format!(
+            "walctl verify exits with {}: {:?} {}",
+            verdict.code, verdict.lines, verdict.stderr
+        ))
+    }
+}
+
 /// Runs the loop on a new data directory. The error is a violation, with the cycle in which it was found.
-pub fn run(dir: &Path, options: &IdemdOptions, seed: u64, cycles: u64) -> Result<Summary, String> {
+pub fn run(site: &Site<'_>, seed: u64, cycles: u64) -> Result<Summary, String> {
     let rng = Rng::new(seed);
     let mut clients = Clients {
         oracle: Oracle::new(WRITERS),
@@ -56,18 +136,19 @@ pub fn run(dir: &Path, options: &IdemdOptions, seed: u64, cycles: u64) -> Result
             .collect(),
         reader: Reader::new(WRITERS, rng.part(100)),
     };
+    clients.oracle.disk_goes_away = site.power.is_some();
     let mut plan = rng.part(200);
     let mut summary = Summary::default();
     for cycle in 0..cycles {
-        one_cycle(dir, options, &mut plan, &mut clients, &mut summary)
+        one_cycle(site, &mut plan, &mut clients, &mut summary)
             .map_err(|error| format!("cycle {cycle}: {error}"))?;
         summary.cycles += 1;
     }
     // The last start is stopped in order: what it leaves is a clean log with everything in it.
-    let server = Idemd::start(dir, options);
+    let server = site.start();
     clients.resume(&server)?;
     server.stop();
-    let verdict = walctl::verify(dir);
+    let verdict = walctl::verify(&site.seen());
     if (verdict.code, verdict.letter()) != (0, "A") {
         return Err(format!("after a clean stop: {}", verdict.last()));
     }
@@ -84,35 +165,23 @@ struct Clients {
 }
 
 fn one_cycle(
-    dir: &Path,
-    options: &IdemdOptions,
+    site: &Site<'_>,
     plan: &mut Rng,
     clients: &mut Clients,
     summary: &mut Summary,
 ) -> Result<(), String> {
-    if dir.exists() && plan.below(4) == 0 {
-        Idemd::kill_in_start(dir, options, Duration::from_micros(plan.below(40_000)));
+    if plan.below(4) == 0 {
+        site.kill_in_start(Duration::from_micros(plan.below(40_000)));
         summary.killed_starts += 1;
-        verify(dir)?;
+        site.verify()?;
     }
-    let server = Idemd::start(dir, options);
+    let server = site.start();
     clients.resume(&server)?;
     let work = Duration::from_micros(plan.between(5_000, 250_000));
     let by_order = plan.below(8) == 0;
-    clients.work_until_killed(&server, work, by_order)?;
+    clients.work_until_killed(site, &server, work, by_order)?;
     drop(server);
-    verify(dir)
-}
-
-fn verify(dir: &Path) -> Result<(), String> {
-    let verdict = walctl::verify(dir);
-    if VERDICTS.contains(&verdict.code) {
-        return Ok(());
-    }
-    Err(format!(
-        "walctl verify exits with {}: {:?} {}",
-        verdict.code, verdict.lines, verdict.stderr
-    ))
+    site.verify()
 }
 
 impl Clients {
@@ -124,7 +193,13 @@ impl Clients {
         self.oracle.shared.check(&mut client)
     }
 
-    fn work_until_killed(&mut self, server: &Idemd, work: Duration, by_order: bool) -> Result<(), String> {
+    fn work_until_killed(
+        &mut self,
+        site: &Site<'_>,
+        server: &Idemd,
+        work: Duration,
+        by_order: bool,
+    ) -> Result<(), String> {
         let oracle = &self.oracle;
         let connect = || Client::connect(server.address()).map_err(|error| format!("no connection: {error}"));
         std::thread::scope(|scope| {
@@ -152,7 +227,7 @@ impl Clients {
                     ));
                 }
             } else {
-                server.sigkill();
+                site.kill(server);
             }
             for worker in workers {
                 worker.join().map_err(|_| "a client panicked".to_owned())??;

@@ -90,14 +90,18 @@ impl Ledger {
     /// Everything acknowledged is there, with exactly its deadline and result, and nothing that was refused is. Panics
     /// with the first difference.
     pub fn check(&self, client: &mut Client) {
-        for entry in &self.entries {
-            if let Err(difference) = entry.check(client) {
-                panic!(
-                    "{}: {difference} (known: {:?}/{:?})",
-                    entry.key, entry.begun, entry.completed
-                );
-            }
-        }
+        self.differences(client)
+            .unwrap_or_else(|difference| panic!("{difference}"));
+    }
+
+    /// As [`Ledger::check`]; the error is the first difference.
+    pub fn differences(&self, client: &mut Client) -> Result<(), String> {
+        self.entries.iter().try_for_each(|entry| {
+            let known = (entry.begun, entry.completed);
+            entry
+                .check(client)
+                .map_err(|difference| format!("{}: {difference} (known: {known:?})", entry.key))
+        })
     }
 }
 

@@ -2,14 +2,14 @@
 //!
 //! `IDEM_KILL_CYCLES` sets the number of cycles (the long tier runs hundreds), `IDEM_SEED` the plan.
 
-use idem_testsuite::kill_loop::{cycles, run};
+use idem_testsuite::kill_loop::{Site, cycles, run};
 use idem_testsuite::process::{IdemdOptions, Policy};
 use idem_testsuite::testdir::TestDir;
 
 fn check(policy: Policy, seed: u64) {
     let dir = TestDir::new(&format!("kill-{}", policy.word()), seed);
     let options = IdemdOptions::default().policy(policy).small_files();
-    match run(&dir.data(), &options, dir.seed(), cycles(10)) {
+    match run(&Site::new(&dir.data(), options), dir.seed(), cycles(10)) {
         Ok(summary) => {
             println!("{policy:?}: {summary:?}");
             assert!(

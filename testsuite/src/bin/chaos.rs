@@ -8,7 +8,7 @@ use std::process::ExitCode;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Parser;
-use idem_testsuite::kill_loop::run;
+use idem_testsuite::kill_loop::{Site, run};
 use idem_testsuite::process::{IdemdOptions, Policy};
 use idem_testsuite::testdir::TestDir;
 
@@ -42,7 +42,7 @@ fn main() -> ExitCode {
             flags.cycles,
             dir.path().display()
         );
-        match run(&dir.data(), &options, seed, flags.cycles) {
+        match run(&Site::new(&dir.data(), options), seed, flags.cycles) {
             Ok(summary) => println!("{}: {summary:?}", policy.word()),
             Err(violation) => {
                 eprintln!("{violation}");

@@ -40,6 +40,9 @@ pub struct Oracle {
     pub deadlines: Deadlines,
     /// The keys that everybody begins.
     pub shared: SharedKeys,
+    /// The disk goes away during the run: `MISCONF` ends a client's work as a broken connection does. Otherwise there is
+    /// space, and it is a violation.
+    pub disk_goes_away: bool,
     /// For each writer, the newest operation that any reader saw the effect of.
     told: Vec<AtomicU64>,
 }
@@ -50,6 +53,7 @@ impl Oracle {
         Oracle {
             deadlines: Deadlines::default(),
             shared: SharedKeys::default(),
+            disk_goes_away: false,
             told: (0..writers).map(|_| AtomicU64::new(0)).collect(),
         }
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use idem_protocol::resp::value::Value;
 
 use super::model::{State, short};
-use super::writer::Stop;
+use super::writer::{Stop, is_refusal};
 use crate::invariants::at_most_one_acquired::{Told, Watch};
 use crate::process::Client;
 use crate::rng::Rng;
@@ -44,6 +44,9 @@ impl SharedKeys {
             owner.as_bytes(),
             TTL_MS,
         ])?;
+        if is_refusal(&reply) {
+            return Err(Stop::Refused);
+        }
         let told =
             told(&reply, &owner).ok_or_else(|| Stop::Violation(format!("BEGIN {key}: {}", short(&reply))))?;
         let acquired = matches!(told, Told::Acquired(_));
@@ -65,6 +68,9 @@ impl SharedKeys {
             owner.as_bytes(),
             &result,
         ])?;
+        if is_refusal(&reply) {
+            return Err(Stop::Refused);
+        }
         if reply != Value::Int(1) {
             return Err(Stop::Violation(format!(
                 "COMPLETE {key} by its owner: {}",

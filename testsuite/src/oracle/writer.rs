@@ -1,5 +1,7 @@
 //! A client with keys of its own.
 
+use idem_protocol::resp::value::Value;
+
 use super::Oracle;
 use super::model::{Expected, Op, State, World, short};
 use crate::process::{Client, ClientError};
@@ -64,6 +66,8 @@ impl Writer {
                 Err(Stop::Broken(ClientError::Protocol(error))) => return Err(format!("no RESP: {error}")),
                 Err(Stop::Broken(ClientError::Timeout)) => return Err("no reply for a long time".to_owned()),
                 Err(Stop::Broken(ClientError::Closed | ClientError::Io(_))) => return Ok(()),
+                Err(Stop::Refused) if oracle.disk_goes_away => return Ok(()),
+                Err(Stop::Refused) => return Err("refused for lack of space, and there is space".to_owned()),
                 Err(Stop::Violation(text)) => return Err(format!("writer {}: {text}", self.index)),
             }
         }
@@ -91,6 +95,10 @@ impl Writer {
         for expected in expected {
             let reply = client.receive()?;
             let (seq, op) = self.in_flight.remove(0);
+            if is_refusal(&reply) {
+                // It was not done. What was sent behind it stays in flight.
+                return Err(Stop::Refused);
+            }
             op.apply(&mut self.world);
             self.acknowledged += 1;
             let found = expected.check(&reply, &oracle.deadlines);
@@ -219,10 +227,16 @@ impl Writer {
     }
 }
 
+/// Whether the server said that it could not write.
+pub(super) fn is_refusal(reply: &Value) -> bool {
+    reply.as_error().is_some_and(|text| text.starts_with("MISCONF"))
+}
+
 /// Why a writer stops.
 #[derive(Debug)]
 pub(super) enum Stop {
     Broken(ClientError),
+    Refused,
     Violation(String),
 }
 

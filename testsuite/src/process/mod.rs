@@ -3,6 +3,7 @@
 pub mod binaries;
 pub mod client;
 pub mod kill;
+pub mod loopfs;
 pub mod namespace;
 pub mod ports;
 pub mod ready;
