@@ -19,11 +19,14 @@ pub(crate) struct Binaries {
     pub(crate) walctl: PathBuf,
 }
 
-/// The root of the workspace.
-pub(crate) fn workspace() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+/// The root of the workspace that `cargo xtask` was called in. The path at the time of the build would be another one when
+/// two checkouts share a target directory, and the wrong sources would be built.
+pub(crate) fn workspace() -> PathBuf {
+    let here = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_else(|| env!("CARGO_MANIFEST_DIR").into());
+    Path::new(&here)
         .parent()
         .expect("this crate lies in the workspace")
+        .to_owned()
 }
 
 /// Cargo, as a fresh command in the workspace.
