@@ -104,14 +104,9 @@ pub fn parse(text: &str) -> Vec<Call> {
     let mut calls: Vec<Call> = Vec::new();
     let mut open: HashMap<u32, usize> = HashMap::new();
     for (number, line) in text.lines().enumerate() {
-        // Thread numbers are padded with blanks.
-        let Some((thread, rest)) = line.split_once(' ') else {
+        let Some((thread, rest)) = split_prefix(line) else {
             continue;
         };
-        let Some((_time, rest)) = rest.trim_start().split_once(' ') else {
-            continue;
-        };
-        let Ok(thread) = thread.parse() else { continue };
         if rest.starts_with("<... ") {
             let Some(index) = open.remove(&thread) else {
                 continue;
@@ -144,6 +139,19 @@ pub fn parse(text: &str) -> Vec<Call> {
         calls.push(call);
     }
     calls
+}
+
+/// The thread, and what stands behind the time. A trace of a single thread leaves its number out: it is 0 then.
+fn split_prefix(line: &str) -> Option<(u32, &str)> {
+    let (first, rest) = line.split_once(' ')?;
+    match first.parse() {
+        // Thread numbers are padded with blanks.
+        Ok(thread) => rest
+            .trim_start()
+            .split_once(' ')
+            .map(|(_time, rest)| (thread, rest)),
+        Err(_) => first.parse::<f64>().ok().map(|_time| (0, rest)),
+    }
 }
 
 fn is_name(name: &str) -> bool {
@@ -188,6 +196,13 @@ mod tests {
 101 1700000000.000007 fsync(8</d/wal>) = ?
 101 1700000000.000008 +++ killed by SIGKILL +++
 ";
+
+    #[test]
+    fn a_log_of_one_thread_has_no_numbers() {
+        let calls = parse("1700000000.000001 fdatasync(7</d/w>) = 0 <0.1>\n+++ exited with 0 +++\n");
+        assert_eq!(calls.len(), 1);
+        assert!(calls[0].is_sync() && calls[0].succeeded());
+    }
 
     #[test]
     fn a_log_becomes_calls() {

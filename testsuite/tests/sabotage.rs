@@ -104,11 +104,8 @@ fn a_deadline_in_a_second_record_is_caught() {
             let dir = TestDir::new("second-record", 1);
             let server = Idemd::start(&dir.data(), options);
             let log = dir.path().join("strace.log");
-            let strace = Strace::attach(
-                server.pid(),
-                &log,
-                &[&format!("pwrite64:signal=SIGKILL:when={when}")],
-            );
+            let kill = format!("pwrite64:signal=SIGKILL:when={when}");
+            let strace = Strace::attach_thread(server.pid(), "wal", &log, &[&kill]);
             let mut ledger = Ledger::default();
             let outcome = ledger.steps(&mut server.client(), 10, 20);
             assert!(outcome.is_err(), "the process dies at a write");

@@ -54,6 +54,11 @@ impl Bench {
         Strace::attach(server.pid(), &self.log(), &[injection])
     }
 
+    /// Faults in the thread that writes the log, and nowhere else.
+    fn attach_log_thread(&self, server: &Idemd, injection: &str) -> Strace {
+        Strace::attach_thread(server.pid(), "wal", &self.log(), &[injection])
+    }
+
     /// A start without faults has everything that was acknowledged.
     fn check_after_restart(&self) {
         let server = self.start();
@@ -238,7 +243,7 @@ fn a_kill_at_the_sync_loses_nothing_acknowledged() {
         let server = bench.start();
         let mut client = server.client();
         bench.ledger.steps(&mut client, 10, 2).expect("nothing fails yet");
-        let strace = bench.attach(&server, &format!("fdatasync:signal=SIGKILL:when={when}"));
+        let strace = bench.attach_log_thread(&server, &format!("fdatasync:signal=SIGKILL:when={when}"));
         let outcome = bench.ledger.steps(&mut client, result_bytes, 200);
         assert!(matches!(outcome, Err(Refusal::Lost(_))), "{outcome:?}");
         assert_eq!(server.wait_exit(AT_ONCE).signal(), Some(9));
@@ -405,7 +410,7 @@ fn a_write_without_space_is_repeated() {
     let server = bench.start();
     let mut client = server.client();
     bench.ledger.steps(&mut client, 10, 2).expect("nothing fails");
-    let strace = bench.attach(&server, "pwrite64:error=ENOSPC:when=2");
+    let strace = bench.attach_log_thread(&server, "pwrite64:error=ENOSPC:when=2");
     bench.ledger.steps(&mut client, 10, 5).expect("late, not refused");
     server.sigkill();
     let calls = trace::read(&strace.finish());
@@ -440,7 +445,7 @@ fn while_writes_fail_new_ones_are_refused_and_reads_go_on() {
         .expect("two are completed")
         .to_owned();
     // Repeated every 50 ms: about a second and a half.
-    let strace = bench.attach(&server, "pwrite64:error=ENOSPC:when=1..30");
+    let strace = bench.attach_log_thread(&server, "pwrite64:error=ENOSPC:when=1..30");
     client.send(&[b"SET", b"waits", b"v"]).unwrap();
     let end = Instant::now() + Duration::from_secs(10);
     let mut probes = 0;
@@ -483,7 +488,7 @@ fn a_short_write_is_continued() {
     let server = bench.start();
     let mut client = server.client();
     bench.ledger.steps(&mut client, 10, 2).expect("nothing fails");
-    let strace = bench.attach(&server, "pwrite64:retval=100:when=2");
+    let strace = bench.attach_log_thread(&server, "pwrite64:retval=100:when=2");
     bench
         .ledger
         .steps(&mut client, 1000, 3)

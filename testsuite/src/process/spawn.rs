@@ -194,7 +194,7 @@ impl Idemd {
                     Err(StartFailure {
                         status,
                         stdout: error,
-                        stderr: stderr.text(),
+                        stderr: stderr.whole_text(),
                     })
                 }
             },
@@ -204,7 +204,7 @@ impl Idemd {
                 Err(StartFailure {
                     status: None,
                     stdout: String::new(),
-                    stderr: stderr.text(),
+                    stderr: stderr.whole_text(),
                 })
             }
             Err(RecvTimeoutError::Disconnected) => {
@@ -212,7 +212,7 @@ impl Idemd {
                 Err(StartFailure {
                     status,
                     stdout: String::new(),
-                    stderr: stderr.text(),
+                    stderr: stderr.whole_text(),
                 })
             }
         }
@@ -332,6 +332,12 @@ impl Captured {
     fn wait_end(&self) {
         let end = self.end.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = end.recv_timeout(Duration::from_secs(2));
+    }
+
+    /// The text of a process that has ended: waits until all of it has arrived.
+    fn whole_text(&self) -> String {
+        self.wait_end();
+        self.text()
     }
 
     fn text(&self) -> String {

@@ -51,14 +51,25 @@ impl Strace {
 
     /// The words before a command that is traced from its start. `injections` as strace takes them after `inject=`.
     pub fn launch(log: &Path, injections: &[&str]) -> Vec<OsString> {
-        let mut words: Vec<OsString> = vec!["strace".into(), "-D".into()];
+        let mut words: Vec<OsString> = ["strace", "-D", "-f"].map(OsString::from).into();
         words.extend(arguments(log, injections));
         words
     }
 
     /// Attaches to all threads of a running process, and returns when it has.
     pub fn attach(pid: u32, log: &Path, injections: &[&str]) -> Strace {
+        Strace::attach_to(pid, &["-f"], log, injections)
+    }
+
+    /// Attaches to the thread of that name alone: what other threads do (spares are written with the same calls as
+    /// groups) neither counts nor fails.
+    pub fn attach_thread(pid: u32, name: &str, log: &Path, injections: &[&str]) -> Strace {
+        Strace::attach_to(thread_id(pid, name), &[], log, injections)
+    }
+
+    fn attach_to(pid: u32, flags: &[&str], log: &Path, injections: &[&str]) -> Strace {
         let mut command = Command::new("strace");
+        command.args(flags);
         command
             .args(arguments(log, injections))
             .arg("-p")
@@ -102,9 +113,26 @@ impl Strace {
     }
 }
 
+/// The thread of a process that has this name. A thread names itself, and a new one may not have come to it yet.
+fn thread_id(pid: u32, name: &str) -> u32 {
+    let has_name = |id: &u32| {
+        std::fs::read_to_string(format!("/proc/{pid}/task/{id}/comm")).is_ok_and(|found| found.trim() == name)
+    };
+    let end = Instant::now() + Duration::from_secs(10);
+    loop {
+        let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).expect("the process runs");
+        let mut ids = tasks.filter_map(|task| task.ok()?.file_name().to_str()?.parse::<u32>().ok());
+        if let Some(id) = ids.find(has_name) {
+            return id;
+        }
+        assert!(Instant::now() < end, "{pid} has no thread called {name}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 fn arguments(log: &Path, injections: &[&str]) -> Vec<OsString> {
     // -y names the file of each descriptor, -ttt and -T give times, -s 0 leaves the data out.
-    let mut words: Vec<OsString> = ["-f", "-y", "-ttt", "-T", "-s", "0", "-e", TRACED, "-o"]
+    let mut words: Vec<OsString> = ["-y", "-ttt", "-T", "-s", "0", "-e", TRACED, "-o"]
         .map(OsString::from)
         .into();
     words.push(log.into());
