@@ -37,6 +37,7 @@ pub mod counters;
 pub mod decide;
 pub mod decision;
 pub mod digest;
+pub mod group;
 pub mod info;
 pub mod keyspace;
 pub mod log;

@@ -23,6 +23,12 @@ pub trait Log {
     /// in one group: all of them survive a crash, or none. A new reservation replaces one that was not used.
     fn reserve(&mut self, record_bytes: u64) -> Reservation;
 
+    /// Closes the open group, so that what is reserved next begins one of its own. False when too many closed groups wait
+    /// for the disk: the command is decided again after the next event of the log. A log without groups has nothing to do.
+    fn close_group(&mut self) -> bool {
+        true
+    }
+
     /// Appends a record inside the reservation and answers its end. `time` never goes back. Asserts both.
     fn append(&mut self, time: UnixMs, db: u8, record: &Record<'_>) -> Lsn;
 

@@ -117,5 +117,5 @@ fn has_peers(core_loop: &CoreLoop) -> bool {
 
 fn is_handed_over(core_loop: &CoreLoop) -> bool {
     let core = core_loop.shard.core.borrow();
-    core.commit.is_free() && core.log.batch.is_empty()
+    core.commit.is_free() && !core.log.has_group()
 }

@@ -271,6 +271,7 @@ impl Batch {
             count: self.count,
             crc: self.crc.clone().finalize(),
             clock_only: self.clock_only,
+            followed: false,
             placement,
         };
         let full = usize::try_from(frame).expect("the frame is in memory");

@@ -10,6 +10,7 @@ use idem_protocol::{Lsn, UnixMs};
 use super::{Node, Outcome};
 use crate::decide::{Call, State, View, decide};
 use crate::decision::{Action, Decision, Effects, Records, Scratch};
+use crate::group;
 use crate::info::Facts;
 use crate::log::{Log, Reservation};
 use crate::session::{Session, SessionChange};
@@ -73,6 +74,8 @@ impl Node {
             if !decision.records.is_empty() {
                 if !can_write {
                     decision = Decision::error(NO_SPACE);
+                } else if !group::eligible(session, call.route.spec) && !log.close_group() {
+                    return Outcome::Wait;
                 } else {
                     match log.reserve(reserved_bytes(&decision.records)) {
                         Reservation::Granted => {}

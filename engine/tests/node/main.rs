@@ -7,6 +7,7 @@ mod barrier;
 mod cases;
 mod commands;
 mod contract;
+mod group;
 mod model;
 mod recovery;
 mod session;

@@ -8,10 +8,10 @@
 use std::time::{Duration, Instant};
 
 use idem_protocol::lsn::Lsn;
-use idem_wal::batch::Batch;
 use idem_wal::thread::{Job, WalThread};
 
 use crate::config::FsyncPolicy;
+use crate::core::ShardLog;
 
 /// A group is closed at so many bytes, or by one larger record.
 pub const GROUP_BYTES_MAX: u64 = 8 << 20;
@@ -27,8 +27,8 @@ const BUFFER_KEPT_MAX: usize = 9 << 20;
 pub struct Commit {
     wal: WalThread,
     policy: FsyncPolicy,
-    /// A group or a seal is with the wal thread.
-    busy: bool,
+    /// Groups and seals that are with the wal thread.
+    busy: usize,
     /// The empty one of the two buffers, while it is here.
     buffer: Vec<u8>,
     /// When a seal is due, unless more records come.
@@ -43,7 +43,7 @@ impl Commit {
         Commit {
             wal,
             policy,
-            busy: false,
+            busy: 0,
             buffer: Vec::new(),
             seal_at: None,
             closing: false,
@@ -53,29 +53,32 @@ impl Commit {
 
     /// Whether the wal thread would take a group now.
     pub fn is_free(&self) -> bool {
-        !self.busy && !self.closing
+        self.busy == 0 && !self.closing
     }
 
-    /// Hands the open group over. False when there is none or the thread is busy.
-    pub fn hand_over(&mut self, batch: &mut Batch, now: Instant) -> bool {
-        if !self.is_free() || batch.is_empty() {
+    /// Hands over the closed groups and the open one, in order; under `always` one sync covers them. False when there is
+    /// none or the thread is busy.
+    pub fn hand_over(&mut self, log: &mut ShardLog, now: Instant) -> bool {
+        if !self.is_free() || !log.has_group() {
             return false;
         }
-        let Some(group) = batch.take(std::mem::take(&mut self.buffer)) else {
-            return false;
-        };
-        if !group.clock_only {
-            self.seal_at = Some(now + SEAL_AFTER);
+        let open = log.batch.take(std::mem::take(&mut self.buffer));
+        let mut groups = log.closed.drain(..).chain(open).peekable();
+        while let Some(mut group) = groups.next() {
+            group.followed = groups.peek().is_some();
+            if !group.clock_only {
+                self.seal_at = Some(now + SEAL_AFTER);
+            }
+            self.busy += 1;
+            self.wal.send(Job::Group(group));
         }
-        self.busy = true;
-        self.wal.send(Job::Group(group));
         true
     }
 
     /// The wal thread is done with the group (its buffer comes back) or the seal (there is none).
     pub fn returned(&mut self, buffer: Option<Vec<u8>>) {
-        assert!(self.busy, "the wal thread returned what it was not given");
-        self.busy = false;
+        assert!(self.busy > 0, "the wal thread returned what it was not given");
+        self.busy -= 1;
         if let Some(mut buffer) = buffer {
             buffer.clear();
             buffer.shrink_to(BUFFER_KEPT_MAX);
@@ -85,10 +88,11 @@ impl Commit {
 
     /// Seals the log when 100 ms have passed since the last record: under `always` at once, under `everysec` after the
     /// sync that covers it, under `no` only when the server stops.
-    pub fn seal_if_due(&mut self, batch: &mut Batch, synced: Lsn, now: Instant) {
-        if self.seal_at.is_none_or(|at| now < at) || !self.is_free() || !batch.is_empty() {
+    pub fn seal_if_due(&mut self, log: &mut ShardLog, synced: Lsn, now: Instant) {
+        if self.seal_at.is_none_or(|at| now < at) || !self.is_free() || log.has_group() {
             return;
         }
+        let batch = &mut log.batch;
         let covered = match self.policy {
             FsyncPolicy::Always | FsyncPolicy::Everysec => synced >= batch.appended(),
             FsyncPolicy::No => {
@@ -99,7 +103,7 @@ impl Commit {
         if covered {
             self.seal_at = None;
             if let Some(seal) = batch.take_seal() {
-                self.busy = true;
+                self.busy += 1;
                 self.wal.send(Job::Seal(seal));
             }
         }

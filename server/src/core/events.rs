@@ -171,8 +171,7 @@ impl Core {
             }
         }
         self.process.log_stalled = self.log.space.is_stalled() || self.log.space.has_failed();
-        self.commit
-            .seal_if_due(&mut self.log.batch, self.node.synced(), now);
+        self.commit.seal_if_due(&mut self.log, self.node.synced(), now);
         if !self.stopping {
             self.snapshots.start_if_due(self.node.appended(), now);
         }

@@ -28,7 +28,7 @@ use idem_engine::{Log, Node, Reservation};
 use idem_protocol::lsn::Lsn;
 use idem_protocol::time::UnixMs;
 use idem_protocol::wal::Record;
-use idem_wal::batch::{Batch, NotReserved};
+use idem_wal::batch::{Batch, Group, NotReserved};
 use idem_wal::control::ControlFile;
 use idem_wal::housekeeping::Housekeeping;
 use idem_wal::storage::DiskStorage;
@@ -48,8 +48,13 @@ use crate::snapshotter::{self, Snapshots};
 /// How often the node may reclaim memory.
 const TICK_EVERY: Duration = Duration::from_millis(100);
 
-/// The same, while there is more to reclaim than one step did: others get their turn in between.
-const TICK_SOON: Duration = Duration::from_millis(2);
+/// The same, while there is more to reclaim than one step did: at once, when everybody else has had a turn. A million
+/// keys that end together have to be gone within a second.
+const TICK_SOON: Duration = Duration::ZERO;
+
+/// So many closed groups wait for the wal thread at most; with the open one they hold a bounded number of records that
+/// no disk has.
+const CLOSED_GROUPS_MAX: usize = 64;
 
 /// How often the clients' time limits and the wall clock are looked at.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
@@ -60,6 +65,15 @@ pub struct ShardLog {
     pub batch: Batch,
     /// What housekeeping makes or could not make.
     pub space: Space,
+    /// Groups that were closed before their time and wait for the wal thread.
+    pub closed: Vec<Group>,
+}
+
+impl ShardLog {
+    /// Whether there is anything to hand over.
+    pub fn has_group(&self) -> bool {
+        !self.batch.is_empty() || !self.closed.is_empty()
+    }
 }
 
 impl Log for ShardLog {
@@ -73,6 +87,14 @@ impl Log for ShardLog {
             Err(NotReserved::GroupFull) => Reservation::Wait,
             Err(NotReserved::NeedsSpare { bytes }) => self.space.need(bytes),
         }
+    }
+
+    fn close_group(&mut self) -> bool {
+        if self.closed.len() >= CLOSED_GROUPS_MAX {
+            return self.batch.is_empty();
+        }
+        self.closed.extend(self.batch.take(Vec::new()));
+        true
     }
 
     fn append(&mut self, time: UnixMs, db: u8, record: &Record<'_>) -> Lsn {
@@ -155,6 +177,7 @@ impl Core {
             log: ShardLog {
                 batch: parts.batch,
                 space: Space::default(),
+                closed: Vec::new(),
             },
             clock: parts.clock,
             commit: parts.commit,
@@ -187,12 +210,12 @@ impl Core {
 
     /// Whether a group is open and the wal thread would take it.
     pub fn wants_hand_over(&self) -> bool {
-        self.commit.is_free() && !self.log.batch.is_empty()
+        self.commit.is_free() && self.log.has_group()
     }
 
     /// Hands the open group over; whoever waited for the group to leave decides again.
     pub fn hand_over(&mut self) {
-        if self.commit.hand_over(&mut self.log.batch, Instant::now()) {
+        if self.commit.hand_over(&mut self.log, Instant::now()) {
             self.peers.log_moved();
         }
     }
@@ -208,6 +231,11 @@ impl Core {
         ];
         let later = later.into_iter().flatten().filter(|at| *at > now);
         tick.into_iter().chain(later).fold(self.sweep_at, Instant::min)
+    }
+
+    /// Whether the last tick left work for the next one, which is due now.
+    fn ticks_at_once(&self) -> bool {
+        !self.stopping && self.tick_at <= Instant::now()
     }
 
     /// Lets [`Core::next_deadline`] name this moment too.
@@ -312,6 +340,9 @@ impl CoreLoop {
             }
             core.wants_hand_over()
         };
+        if self.shard.core.borrow().ticks_at_once() {
+            tokio::task::yield_now().await;
+        }
         if wants_hand_over {
             // Connections that are ready now get their commands into this group: half the syncs at equal load.
             tokio::task::yield_now().await;

@@ -56,6 +56,8 @@ pub struct Group {
     pub crc: u32,
     /// True when all it holds are Clock records: it needs no seal after it.
     pub clock_only: bool,
+    /// Another group is handed over together with this one: one sync, after the last of them, covers both.
+    pub followed: bool,
     /// Where it goes.
     pub placement: Placement,
 }

@@ -97,6 +97,23 @@ impl Bench {
 const RECORD: u64 = 24 + 5 + 8 + 5;
 
 #[test]
+fn groups_handed_over_together_are_told_by_the_sync_that_covers_them() {
+    let mut bench = Bench::new(Policy::Always);
+    let (mut first, second) = (bench.group(), bench.group());
+    let Job::Group(group) = &mut first else {
+        unreachable!("a group was made")
+    };
+    group.followed = true;
+    bench.give(first).unwrap();
+    bench.give(second).unwrap();
+    assert_eq!(
+        bench.events(),
+        [format!("group {RECORD} 0"), format!("group {0} {0}", 2 * RECORD)],
+        "the first is written and not synced, so no reply that depends on it leaves"
+    );
+}
+
+#[test]
 fn always_syncs_every_group_before_it_says_so() {
     let mut bench = Bench::new(Policy::Always);
     bench.write().unwrap();

@@ -161,6 +161,8 @@ impl<S: Storage, C: Fn() -> Duration> Worker<S, C> {
 
     fn written(&mut self, group: Group, events: &dyn Fn(WalEvent)) -> Result<(), String> {
         let sync_usec = match self.policy {
+            // What follows is with this thread already, and nothing is told before its sync.
+            Policy::Always if group.followed => None,
             Policy::Always => Some(self.timed_sync()?),
             Policy::Everysec => {
                 let now = (self.clock)();

@@ -22,6 +22,9 @@ pub(crate) struct MemoryLog {
     ends: Vec<usize>,
     reserved: u64,
     time: UnixMs,
+    /// How often the open group was closed, and whether it can be.
+    pub(crate) closed: usize,
+    pub(crate) closes: bool,
 }
 
 impl MemoryLog {
@@ -33,6 +36,8 @@ impl MemoryLog {
             ends: Vec::new(),
             reserved: 0,
             time: UnixMs::ZERO,
+            closed: 0,
+            closes: true,
         }
     }
 
@@ -85,6 +90,11 @@ impl Log for MemoryLog {
             Mode::Wait => Reservation::Wait,
             Mode::NoSpace => Reservation::NoSpace,
         }
+    }
+
+    fn close_group(&mut self) -> bool {
+        self.closed += usize::from(self.closes);
+        self.closes
     }
 
     fn append(&mut self, time: UnixMs, db: u8, record: &Record<'_>) -> Lsn {
