@@ -5,6 +5,11 @@
 //! unsynced pages of the last groups is lost; lengths in headers take the values that break readers. A sample of the
 //! damaged logs goes through three rounds of start, write less, crash.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests, outside of the test functions"
+)]
+
 mod history;
 
 use history::{Node, Policy, Read, Truth, begin, begin_key, complete, highest_promise, judge_disk};

@@ -5,6 +5,11 @@
 //! housekeeping. After every fault the verdict is compared with what an onlooker knows. `IDEM_HISTORIES=n` runs more of
 //! them; a failure prints its seed and the steps.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests, outside of the test functions"
+)]
+
 mod history;
 
 use history::{End, Node, Policy, Read, Truth, begin, begin_key, complete, highest_promise, judge_disk};

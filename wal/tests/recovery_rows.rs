@@ -2,6 +2,11 @@
 //!
 //! Method: a small real log (three segments, snapshots where asked for), one damage, one expected letter.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests, outside of the test functions"
+)]
+
 mod history;
 
 use history::{Node, Policy, Read, Truth, begin, begin_key, judge_disk};

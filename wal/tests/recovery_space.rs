@@ -3,6 +3,11 @@
 //!
 //! Method: a log that needs a copy, a control file and a segment, with so many bytes of free space.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "helpers of tests, outside of the test functions"
+)]
+
 mod history;
 
 use history::{Node, Policy, Read, Truth, begin, begin_key, entropy, judge_disk};

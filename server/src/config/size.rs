@@ -1,8 +1,8 @@
 //! Sizes as Redis writes them in its configuration: `64mb`, `1gb`, `1000`, `5k`.
 //!
-//! `k`, `m`, `g` are powers of 1000; `kb`, `mb`, `gb` are powers of 1024; case does not matter. What Redis lets pass
-//! silently (a sign, blanks, a fraction, an overflow) is refused here: a limit that is not the one that was typed
-//! shows itself on the worst day.
+//! `k`, `m`, `g` are powers of 1000; `kb`, `mb`, `gb` are powers of 1024; case does not matter. A sign,
+//! blanks, a fraction or an overflow are refused: a limit that is not the one that was typed shows itself on the worst
+//! day.
 
 /// The size in bytes that `text` says, or a sentence saying what is wrong with it.
 pub fn parse_size(text: &str) -> Result<u64, String> {

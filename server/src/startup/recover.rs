@@ -170,7 +170,7 @@ fn refusal(judgement: &Judgement, options: &Options, by_option: bool) -> String 
     }
     write!(
         text,
-        "\nnothing was changed; `walctl verify {dir}` shows everything, `walctl repair {dir}` proposes a plan"
+        "\nnothing was changed; `walctl verify {dir}` shows everything that was found"
     )
     .expect("a string takes every write");
     text

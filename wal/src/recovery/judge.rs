@@ -79,7 +79,9 @@ pub fn judge<S: Storage>(storage: &S, options: &JudgeOptions, sink: &mut dyn Sin
 /// Takes back what a live directory's verdict cannot know: only what a sync had covered is vouched for.
 fn vouch(judgement: &mut Judgement) {
     let witnessed = judgement.end.as_ref().map_or(Lsn::ZERO, |end| end.witnessed);
+    let unvouched = judgement.end.as_ref().map_or(0, |end| end.unvouched_records);
     judgement.live = true;
+    judgement.records -= unvouched;
     judgement.end_lsn = witnessed.min(judgement.end_lsn);
     judgement.row = Row::B;
     judgement.verdict = Row::B.into();

@@ -208,6 +208,8 @@ pub struct LogEnd {
     pub epoch: Epoch,
     /// The highest promise of any witness, the marks of valid frames included.
     pub witnessed: Lsn,
+    /// Of a live directory: records that no promise covers yet.
+    pub(crate) unvouched_records: u64,
     /// What is written again before the first new mark, when it was asked for.
     pub(crate) tail: Option<TailImage>,
 }

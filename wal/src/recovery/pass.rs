@@ -1,5 +1,6 @@
 //! One reading of a directory, from the control file to what stands after L.
 
+use std::collections::VecDeque;
 use std::io;
 
 use idem_protocol::wal::{BodyError, Opcode, Record, SEGMENT_HEADER_BYTES, scan};
@@ -31,6 +32,8 @@ pub(super) struct Pass<'a, S: Storage> {
     segments: Vec<SegmentSummary>,
     epochs: Vec<HistoryEntry>,
     records: u64,
+    /// Of a live directory: the end and the number of records of each frame above the highest mark so far.
+    unvouched: VecDeque<(Lsn, u64)>,
     log_time: UnixMs,
     epoch: Epoch,
     /// The highest synced mark of a valid frame.
@@ -72,6 +75,7 @@ impl<'a, S: Storage> Pass<'a, S> {
             segments: Vec::new(),
             epochs: Vec::new(),
             records: 0,
+            unvouched: VecDeque::new(),
             log_time: UnixMs::ZERO,
             epoch: Epoch::default(),
             mark: Lsn::ZERO,
@@ -576,6 +580,13 @@ impl<'a, S: Storage> Pass<'a, S> {
             );
         }
         self.mark = self.mark.max(header.synced);
+        if self.options.live {
+            while self.unvouched.front().is_some_and(|(end, _)| *end <= self.mark) {
+                self.unvouched.pop_front();
+            }
+            let end = header.end().unwrap_or(Lsn::MAX);
+            self.unvouched.push_back((end, u64::from(header.count)));
+        }
         sink.frame(place, header);
         for (at, raw) in scan::records(frame.payload) {
             let offset = frame.offset + (idem_protocol::wal::FRAME_HEADER_BYTES + at) as u64;
@@ -798,6 +809,12 @@ impl<'a, S: Storage> Pass<'a, S> {
             last_seal: reached.last_seal,
             last_record_crc: self.last_record_crc,
             epoch: self.epoch,
+            unvouched_records: self
+                .unvouched
+                .iter()
+                .filter(|(end, _)| *end > witnessed)
+                .map(|(_, count)| count)
+                .sum(),
             witnessed,
             tail,
         })

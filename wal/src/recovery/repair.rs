@@ -140,7 +140,8 @@ pub(crate) fn move_aside<S: Storage>(
     Ok(aside)
 }
 
-/// Sees that the control file can be replaced later, before anything is changed.
+/// Sees that the control file can be replaced later, before anything is changed. The space that an earlier change left
+/// behind takes the first of a start's two changes; this is for the second.
 pub(crate) fn probe_control_space<S: Storage>(storage: &S, control: &Control) -> Result<(), OpenError> {
     // Two more epochs than there are: the promise and the history entry that this start adds.
     let bytes = vec![0; control.encode().len() + 128];
