@@ -116,7 +116,7 @@ fn show(binaries: &Binaries, directory: &TempDir) -> Result<(), Failure> {
         KEY,
         "BEGIN",
         "sha256-of-the-request",
-        "worker-9",
+        "attempt-91d7",
         "600000",
     ];
     expect(&mut client, &begin, &replayed())?;
@@ -152,29 +152,31 @@ fn start(binaries: &Binaries, directory: &TempDir) -> Result<Server, Failure> {
 fn one_operation(client: &mut Client) -> Result<(), Failure> {
     let acquired = bulks(&["acquired"]);
     let fingerprint = "sha256-of-the-request";
-    say("A worker begins an operation; it alone may do the work.")?;
+    say(
+        "A worker begins an operation; it alone may do the work. The owner names this attempt (a random token in real use).",
+    )?;
     let ttl = TTL_MS.to_string();
     expect(
         client,
-        &["IDEM", KEY, "BEGIN", fingerprint, "worker-7", &ttl],
+        &["IDEM", KEY, "BEGIN", fingerprint, "attempt-4f1a", &ttl],
         &acquired,
     )?;
     say("\nThe same request, delivered twice, while the first worker is busy:")?;
     expect(
         client,
-        &["IDEM", KEY, "BEGIN", fingerprint, "worker-8", &ttl],
+        &["IDEM", KEY, "BEGIN", fingerprint, "attempt-c03e", &ttl],
         &bulks(&["pending"]),
     )?;
     say("\nThe first worker is done and stores its result:")?;
     expect(
         client,
-        &["IDEM", KEY, "COMPLETE", fingerprint, "worker-7", RESULT],
+        &["IDEM", KEY, "COMPLETE", fingerprint, "attempt-4f1a", RESULT],
         &Value::Int(1),
     )?;
     say("\nA duplicate from now on gets the stored result, and nobody works twice:")?;
     expect(
         client,
-        &["IDEM", KEY, "BEGIN", fingerprint, "worker-9", &ttl],
+        &["IDEM", KEY, "BEGIN", fingerprint, "attempt-91d7", &ttl],
         &replayed(),
     )?;
     say("\nThe same key for another request is a conflict:")?;
@@ -185,7 +187,7 @@ fn one_operation(client: &mut Client) -> Result<(), Failure> {
             KEY,
             "BEGIN",
             "sha256-of-another-request",
-            "worker-9",
+            "attempt-91d7",
             &ttl,
         ],
         &bulks(&["conflict"]),

@@ -138,13 +138,13 @@ mod tests {
             ..operation()
         };
         for (operation, owner, deadline, right) in [
-            (operation(), "worker-k", 1_600_003, true),
-            (operation(), "worker-j", 1_600_003, false),
-            (operation(), "worker-k", 0, false),
-            (operation(), "worker-k", 1_598_999, false),
-            (operation(), "worker-k", 1_601_006, false),
-            (exact.clone(), "worker-k", 1_600_003, true),
-            (exact, "worker-k", 1_600_004, false),
+            (operation(), "attempt-k", 1_600_003, true),
+            (operation(), "attempt-j", 1_600_003, false),
+            (operation(), "attempt-k", 0, false),
+            (operation(), "attempt-k", 1_598_999, false),
+            (operation(), "attempt-k", 1_601_006, false),
+            (exact.clone(), "attempt-k", 1_600_003, true),
+            (exact, "attempt-k", 1_600_004, false),
         ] {
             let checked = record(&operation, &found(owner, deadline));
             assert_eq!(checked.is_ok(), right, "{owner} {deadline}: {checked:?}");

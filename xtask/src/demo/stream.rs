@@ -49,7 +49,7 @@ impl Operation {
     }
 
     pub(super) fn owner(&self) -> String {
-        format!("worker-{}", self.name)
+        format!("attempt-{}", self.name)
     }
 
     pub(super) fn result(&self) -> String {
