@@ -17,8 +17,8 @@
 //! * Every wait is bounded, and ends at an event where there is one.
 //! * Choices come from a seed. A failing test keeps its directory and prints its path, the seed and the command that
 //!   repeats it ([`testdir`]).
-//! * Nothing is skipped silently: what a machine does not permit is one line on stderr, and a failure under
-//!   `IDEM_REQUIRE_ALL=1` ([`require`]).
+//! * Nothing is skipped silently: what a machine lacks is one line on stderr, and a failure under `IDEM_REQUIRE_ALL=1`
+//!   when installing a tool would help ([`require`]).
 //!
 //! # Deliberately absent
 //!
@@ -30,6 +30,7 @@
 #![forbid(unsafe_code)]
 
 pub mod contract;
+pub mod faults;
 pub mod files;
 pub mod invariants;
 pub mod kill_loop;

@@ -16,14 +16,9 @@ pub fn skip(test: &str, reason: &str) {
     let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {reason}");
 }
 
-/// Whether a program can be started at all.
-pub fn has_program(name: &str, version_flag: &str) -> bool {
-    use std::process::{Command, Stdio};
-    Command::new(name)
-        .arg(version_flag)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .status()
-        .is_ok_and(|status| status.success())
+/// Ends a test early because this machine does not let us mount: one line on stderr, and no failure. A missing tool can
+/// be installed; a container without that right cannot be given it by whoever runs the tests in it.
+pub fn not_permitted(test: &str, reason: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "SKIPPED {test}: {reason}");
 }

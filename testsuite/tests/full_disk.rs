@@ -12,7 +12,7 @@ use idem_protocol::resp::value::Value;
 use idem_testsuite::ledger::{Ledger, Refusal};
 use idem_testsuite::process::namespace::SmallDisk;
 use idem_testsuite::process::{Client, Idemd, IdemdOptions};
-use idem_testsuite::require::skip;
+use idem_testsuite::require::not_permitted;
 use idem_testsuite::testdir::TestDir;
 
 const MIB: u64 = 1 << 20;
@@ -35,7 +35,7 @@ impl Bench {
                 ledger: Ledger::default(),
             }),
             Err(reason) => {
-                skip(name, &reason);
+                not_permitted(name, &reason);
                 None
             }
         }

@@ -10,14 +10,14 @@ use idem_testsuite::kill_loop::{Site, cycles, run};
 use idem_testsuite::ledger::Ledger;
 use idem_testsuite::process::loopfs::LossyDisk;
 use idem_testsuite::process::{Idemd, IdemdOptions, Policy};
-use idem_testsuite::require::skip;
+use idem_testsuite::require::not_permitted;
 use idem_testsuite::testdir::TestDir;
 
 const DISK_BYTES: u64 = 64 << 20;
 
 fn lossy(name: &str, dir: &TestDir) -> Option<LossyDisk> {
     LossyDisk::new(dir.path(), DISK_BYTES)
-        .map_err(|reason| skip(name, &reason))
+        .map_err(|reason| not_permitted(name, &reason))
         .ok()
 }
 
