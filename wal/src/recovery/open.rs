@@ -240,6 +240,13 @@ fn take_over<S: Storage>(
         log_time: judgement.log_time,
     };
 
+    // Only files are judged: an empty directory that somebody tidied away is made again.
+    for dir in [Dir::Wal, Dir::Snap] {
+        let what = || format!("making the directory {}", storage.describe(dir, ""));
+        storage
+            .create_dir(dir)
+            .map_err(|error| OpenError::io(what(), error))?;
+    }
     // What takes space comes first.
     notes.extend(
         repair::remove_leftovers(storage)?

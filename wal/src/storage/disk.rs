@@ -8,13 +8,37 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Dir, Storage, StorageFile};
+
+/// Raised by the first sync that fails, and shared by all handles of a directory. The process is about to end; until it
+/// has, no other thread may write, sync or rename anything: a second sync of the same file would succeed without the
+/// first one's data, and what it seemed to make durable could still be promised to somebody.
+#[derive(Clone, Debug, Default)]
+struct Halt(Arc<AtomicBool>);
+
+impl Halt {
+    /// An error once a sync has failed.
+    fn check(&self) -> io::Result<()> {
+        if self.0.load(Ordering::SeqCst) {
+            return Err(io::Error::other("an earlier sync failed"));
+        }
+        Ok(())
+    }
+
+    /// Makes one sync, unless one has failed before.
+    fn sync(&self, sync: impl FnOnce() -> io::Result<()>) -> io::Result<()> {
+        self.check()?;
+        sync().inspect_err(|_| self.0.store(true, Ordering::SeqCst))
+    }
+}
 
 /// A data directory on the real disk.
 #[derive(Clone, Debug)]
 pub struct DiskStorage {
     root: Arc<PathBuf>,
+    halt: Halt,
     #[cfg(feature = "sabotage")]
     no_directory_sync: bool,
 }
@@ -27,6 +51,7 @@ impl DiskStorage {
         }
         Ok(DiskStorage {
             root: Arc::new(path.to_owned()),
+            halt: Halt::default(),
             #[cfg(feature = "sabotage")]
             no_directory_sync: false,
         })
@@ -74,6 +99,13 @@ impl DiskStorage {
         }
     }
 
+    fn file(&self, file: File) -> DiskFile {
+        DiskFile {
+            file,
+            halt: self.halt.clone(),
+        }
+    }
+
     fn path(&self, dir: Dir, name: &str) -> PathBuf {
         self.directory(dir).join(name)
     }
@@ -97,33 +129,36 @@ impl Storage for DiskStorage {
     }
 
     fn open(&self, dir: Dir, name: &str) -> io::Result<DiskFile> {
-        File::open(self.path(dir, name)).map(DiskFile)
+        let file = File::open(self.path(dir, name))?;
+        Ok(self.file(file))
     }
 
     fn open_write(&self, dir: Dir, name: &str) -> io::Result<DiskFile> {
-        OpenOptions::new()
+        let file = OpenOptions::new()
             .read(true)
             .write(true)
-            .open(self.path(dir, name))
-            .map(DiskFile)
+            .open(self.path(dir, name))?;
+        Ok(self.file(file))
     }
 
     fn create(&self, dir: Dir, name: &str) -> io::Result<DiskFile> {
-        let path = self.path(dir, name);
-        OpenOptions::new()
+        self.halt.check()?;
+        let file = OpenOptions::new()
             .read(true)
             .write(true)
             .create(true)
             .truncate(true)
-            .open(path)
-            .map(DiskFile)
+            .open(self.path(dir, name))?;
+        Ok(self.file(file))
     }
 
     fn rename(&self, dir: Dir, from: &str, to: &str) -> io::Result<()> {
+        self.halt.check()?;
         fs::rename(self.path(dir, from), self.path(dir, to))
     }
 
     fn remove(&self, dir: Dir, name: &str) -> io::Result<()> {
+        self.halt.check()?;
         fs::remove_file(self.path(dir, name))
     }
 
@@ -132,7 +167,8 @@ impl Storage for DiskStorage {
         if self.no_directory_sync {
             return Ok(());
         }
-        File::open(self.directory(dir))?.sync_all()
+        // A directory that cannot be opened for the sync is a failed sync, too.
+        self.halt.sync(|| File::open(self.directory(dir))?.sync_all())
     }
 
     fn create_dir(&self, dir: Dir) -> io::Result<()> {
@@ -161,31 +197,36 @@ impl Storage for DiskStorage {
 
 /// An open file on the real disk.
 #[derive(Debug)]
-pub struct DiskFile(File);
+pub struct DiskFile {
+    file: File,
+    halt: Halt,
+}
 
 impl StorageFile for DiskFile {
     fn len(&self) -> io::Result<u64> {
-        Ok(self.0.metadata()?.len())
+        Ok(self.file.metadata()?.len())
     }
 
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
-        self.0.read_at(buf, offset)
+        self.file.read_at(buf, offset)
     }
 
     fn write_at(&self, offset: u64, buf: &[u8]) -> io::Result<usize> {
-        self.0.write_at(buf, offset)
+        self.halt.check()?;
+        self.file.write_at(buf, offset)
     }
 
     fn sync_data(&self) -> io::Result<()> {
-        self.0.sync_data()
+        self.halt.sync(|| self.file.sync_data())
     }
 
     fn sync_all(&self) -> io::Result<()> {
-        self.0.sync_all()
+        self.halt.sync(|| self.file.sync_all())
     }
 
     fn set_len(&self, bytes: u64) -> io::Result<()> {
-        self.0.set_len(bytes)
+        self.halt.check()?;
+        self.file.set_len(bytes)
     }
 }
 
@@ -225,6 +266,26 @@ mod tests {
             Vec::<String>::new(),
             "a missing directory is empty"
         );
+    }
+
+    #[test]
+    fn after_a_failed_sync_no_handle_changes_anything() {
+        let directory = tempfile::tempdir().unwrap();
+        let storage = DiskStorage::open(directory.path()).unwrap();
+        let other = storage.clone();
+        let file = other.create(Dir::Root, "a").unwrap();
+        file.write_at(0, b"x").unwrap();
+        assert!(
+            storage.sync_dir(Dir::Diverged).is_err(),
+            "there is no such directory"
+        );
+        assert!(file.write_at(1, b"y").is_err());
+        assert!(file.sync_data().is_err() && file.sync_all().is_err() && file.set_len(0).is_err());
+        assert!(other.create(Dir::Root, "b").is_err());
+        assert!(other.rename(Dir::Root, "a", "b").is_err());
+        assert!(other.remove(Dir::Root, "a").is_err());
+        assert!(other.sync_dir(Dir::Root).is_err());
+        assert_eq!(read_all(&other.open(Dir::Root, "a").unwrap()).unwrap(), b"x");
     }
 
     #[test]
