@@ -1,6 +1,7 @@
 //! Exit codes: the promise to whoever supervises the process.
 
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// How the process ends. The numbers are documented in `docs/operations.md` and never change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,6 +44,12 @@ impl From<Exit> for ExitCode {
 /// one's data is gone.
 pub fn end_at_once(reason: &str) -> ! {
     use std::io::Write;
+    // The first reason is the reason: a thread that comes here while the process ends only met the consequences. This is
+    // about the process, so it is the process's own: with several shards, too, it ends once.
+    static ENDING: AtomicBool = AtomicBool::new(false);
+    while ENDING.swap(true, Ordering::SeqCst) {
+        std::thread::park();
+    }
     // Not through the logger: another thread may hold its lock, and this line must come out.
     let _ = writeln!(
         std::io::stderr(),

@@ -70,10 +70,23 @@ impl Call {
                 .is_some_and(|file| file.starts_with("socket:") || file.starts_with("TCP"))
     }
 
-    /// Whether it gives a file a name, and which.
-    pub fn renamed_to(&self) -> Option<&str> {
-        let renames = matches!(self.name.as_str(), "rename" | "renameat" | "renameat2");
-        self.paths().last().copied().filter(|_| renames)
+    /// Whether it gives a file a name, and which: the whole path, also when it is given relative to a descriptor.
+    pub fn renamed_to(&self) -> Option<String> {
+        if !matches!(self.name.as_str(), "rename" | "renameat" | "renameat2") {
+            return None;
+        }
+        let name = *self.paths().last()?;
+        if name.starts_with('/') {
+            return Some(name.to_owned());
+        }
+        // `5</d/wal>, "from", 5</d/wal>, "to"`
+        let before = self
+            .args
+            .rsplit_once(&format!("\"{name}\""))
+            .map(|(before, _)| before)?;
+        let (_, directory) = before.rsplit_once('<')?;
+        let (directory, _) = directory.rsplit_once('>')?;
+        Some(format!("{directory}/{name}"))
     }
 }
 
@@ -205,6 +218,12 @@ mod tests {
     }
 
     #[test]
+    fn a_name_relative_to_a_descriptor_becomes_a_path() {
+        let calls = parse("1 0.1 renameat(5</d/wal>, \"new.tmp\", 5</d/wal>, \"0064.wal\") = 0 <0.1>\n");
+        assert_eq!(calls[0].renamed_to().as_deref(), Some("/d/wal/0064.wal"));
+    }
+
+    #[test]
     fn a_log_becomes_calls() {
         let calls = parse(LOG);
         let names: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
@@ -219,7 +238,10 @@ mod tests {
             (1, Some(3), Some(-1))
         );
         assert!(calls[1].is_sync() && !calls[1].succeeded());
-        assert_eq!(calls[2].renamed_to(), Some("/d/wal/00000000000000000001.wal"));
+        assert_eq!(
+            calls[2].renamed_to().as_deref(),
+            Some("/d/wal/00000000000000000001.wal")
+        );
         assert!(calls[3].is_send());
         assert_eq!((calls[4].span(), calls[4].result), (Some((9, 10)), Some(-1)));
         assert_eq!((calls[5].file(), calls[5].end), (Some("/d/wal"), None));

@@ -5,11 +5,13 @@
 
 use std::fs::File;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
+
+use crate::storage::DiskStorage;
 
 /// How long a start tries before it says that the directory is taken: a predecessor may be in its last moments.
 pub const LOCK_WAIT: Duration = Duration::from_millis(200);
@@ -20,8 +22,9 @@ const LOCK_STEP: Duration = Duration::from_millis(10);
 /// The exclusive lock on a data directory; held until dropped.
 #[derive(Debug)]
 pub struct DirLock {
+    path: PathBuf,
     // Closing the descriptor releases the lock.
-    _directory: File,
+    directory: File,
 }
 
 /// Why there is no lock.
@@ -53,7 +56,8 @@ impl DirLock {
             match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => {
                     return Ok(DirLock {
-                        _directory: directory,
+                        path: path.to_owned(),
+                        directory,
                     });
                 }
                 Err(Errno::WOULDBLOCK) if Instant::now() >= give_up => return Err(LockError::Held),
@@ -63,6 +67,14 @@ impl DirLock {
                 Err(errno) => return Err(LockError::Io(errno.into())),
             }
         }
+    }
+}
+
+impl DirLock {
+    /// The disk below the very directory that is locked, whatever its path leads to by now. As long as a handle of it is
+    /// left, the lock is, too.
+    pub fn storage(&self) -> io::Result<DiskStorage> {
+        Ok(DiskStorage::on(&self.path, self.directory.try_clone()?))
     }
 }
 
@@ -97,6 +109,35 @@ mod tests {
         drop(lock);
         assert_eq!(probe_shared(directory.path()).unwrap(), Liveness::Free);
         DirLock::exclusive(directory.path(), Duration::ZERO).unwrap();
+    }
+
+    #[test]
+    fn a_directory_that_is_moved_takes_its_server_along() {
+        use crate::storage::{Dir, Storage, StorageFile};
+        let parent = tempfile::tempdir().unwrap();
+        let (path, aside) = (parent.path().join("data"), parent.path().join("aside"));
+        std::fs::create_dir(&path).unwrap();
+        let lock = DirLock::exclusive(&path, Duration::ZERO).unwrap();
+        let storage = lock.storage().unwrap();
+        storage.create_dir(Dir::Wal).unwrap();
+        std::fs::rename(&path, &aside).unwrap();
+        std::fs::create_dir_all(path.join("wal")).unwrap();
+        let second = DirLock::exclusive(&path, Duration::ZERO).unwrap();
+        let file = storage.create(Dir::Wal, "a").unwrap();
+        file.write_at(0, b"x").unwrap();
+        storage.rename(Dir::Wal, "a", "b").unwrap();
+        storage.sync_dir(Dir::Wal).unwrap();
+        assert_eq!(storage.list(Dir::Wal).unwrap(), ["b"]);
+        assert_eq!(std::fs::read(aside.join("wal/b")).unwrap(), b"x");
+        assert!(second.storage().unwrap().list(Dir::Wal).unwrap().is_empty());
+        // The lock is the descriptor's: it lasts as long as any handle.
+        drop(lock);
+        assert!(matches!(
+            DirLock::exclusive(&aside, Duration::ZERO),
+            Err(LockError::Held)
+        ));
+        drop((storage, file));
+        DirLock::exclusive(&aside, Duration::ZERO).unwrap();
     }
 
     #[test]

@@ -22,7 +22,6 @@ use idem_protocol::time::UnixMs;
 use idem_wal::housekeeping::{Housekeeping, HousekeepingParams};
 use idem_wal::lock::DirLock;
 use idem_wal::recovery::{self, OpenParams, Opened};
-use idem_wal::storage::DiskStorage;
 use idem_wal::thread::{Policy, WalThread};
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -99,7 +98,7 @@ pub struct Started {
     pub bound: Bound,
     /// What the ready line says.
     pub ready: Ready,
-    /// Held while the process lives.
+    /// Held until the process is gone.
     pub lock: DirLock,
 }
 
@@ -167,8 +166,9 @@ pub fn start(options: &Options, settings: &Settings) -> Result<Started, StartErr
         .address()
         .map_err(|error| StartError::failure(format!("the port is not known: {error}")))?;
     #[cfg_attr(not(feature = "sabotage"), allow(unused_mut))]
-    let mut storage =
-        DiskStorage::open(&options.dir).map_err(|error| directory::cannot("open", &options.dir, &error))?;
+    let mut storage = lock
+        .storage()
+        .map_err(|error| directory::cannot("open", &options.dir, &error))?;
     #[cfg(feature = "sabotage")]
     if settings.sabotage.no_directory_sync {
         storage.set_sabotage_no_directory_sync();
@@ -282,8 +282,9 @@ pub async fn serve(started: Started, on_ready: impl FnOnce(&Ready)) -> Exit {
     on_ready(&ready);
     while !core_loop.turn().await {}
     let exit = crate::shutdown::stop(&mut core_loop).await;
-    // Until here nobody else may touch the directory.
-    drop(lock);
+    // Other threads may still be at work in the directory: it is free when the process is gone, and not before. And that
+    // is soon: giving back millions of entries one by one would only keep the next server waiting.
+    std::mem::forget((lock, core_loop));
     exit
 }
 

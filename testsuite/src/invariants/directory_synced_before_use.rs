@@ -15,7 +15,7 @@ const HEADER_BYTES: u64 = idem_protocol::wal::SEGMENT_HEADER_BYTES as u64;
 pub fn check(calls: &[Call]) -> Vec<String> {
     let renames = calls
         .iter()
-        .filter(|call| call.succeeded() && call.renamed_to().is_some_and(is_segment));
+        .filter(|call| call.succeeded() && call.renamed_to().is_some_and(|path| is_segment(&path)));
     renames.filter_map(|rename| check_rename(calls, rename)).collect()
 }
 
@@ -23,7 +23,7 @@ pub fn check(calls: &[Call]) -> Vec<String> {
 pub fn renamed_segments(calls: &[Call]) -> usize {
     calls
         .iter()
-        .filter(|call| call.succeeded() && call.renamed_to().is_some_and(is_segment))
+        .filter(|call| call.succeeded() && call.renamed_to().is_some_and(|path| is_segment(&path)))
         .count()
 }
 
@@ -34,7 +34,8 @@ fn is_segment(path: &str) -> bool {
 }
 
 fn check_rename(calls: &[Call], rename: &Call) -> Option<String> {
-    let segment = Path::new(rename.renamed_to()?);
+    let segment = rename.renamed_to()?;
+    let segment = Path::new(&segment);
     let directory = segment.parent()?;
     let named = rename.end?;
     let first_frame = calls.iter().find(|call| {

@@ -1,14 +1,18 @@
-//! The real disk: plain files below one directory.
+//! The real disk: plain files below one directory, reached through descriptors of the directories and never through its
+//! path again.
 //!
 //! `sync_data` is fdatasync, which also flushes a changed length. Nothing optional is asked of the file system, so nothing
 //! optional can fail: no `fallocate`, no direct I/O, no locks here (see [`crate::lock`]).
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, renameat, unlinkat};
+use rustix::io::Errno;
 
 use super::{Dir, Storage, StorageFile};
 
@@ -37,24 +41,50 @@ impl Halt {
 /// A data directory on the real disk.
 #[derive(Clone, Debug)]
 pub struct DiskStorage {
-    root: Arc<PathBuf>,
+    handles: Arc<Handles>,
     halt: Halt,
     #[cfg(feature = "sabotage")]
     no_directory_sync: bool,
 }
 
+/// Descriptors of the directories, opened once. Everything is named relative to them: a data directory that is moved, or a
+/// link that is pointed elsewhere, while a server runs takes the server along and never shows it somebody else's files.
+/// And a sync of a directory needs no new descriptor, so that it cannot fail for want of one.
+#[derive(Debug)]
+struct Handles {
+    /// As it was given: for messages only.
+    path: PathBuf,
+    root: File,
+    below: Mutex<[Option<Arc<File>>; 3]>,
+}
+
+/// Permissions of new files before the umask: the log holds clients' values.
+const FILE_MODE: u32 = 0o640;
+/// The same for directories.
+const DIR_MODE: u32 = 0o750;
+
 impl DiskStorage {
     /// An existing data directory; an error when there is none or when it is something else.
     pub fn open(path: &Path) -> io::Result<DiskStorage> {
-        if !fs::metadata(path)?.is_dir() {
+        let root = File::open(path)?;
+        if !root.metadata()?.is_dir() {
             return Err(io::ErrorKind::NotADirectory.into());
         }
-        Ok(DiskStorage {
-            root: Arc::new(path.to_owned()),
+        Ok(DiskStorage::on(path, root))
+    }
+
+    /// The directory behind a descriptor that is open already, such as the one that holds its lock. `path` is for messages.
+    pub(crate) fn on(path: &Path, root: File) -> DiskStorage {
+        DiskStorage {
+            handles: Arc::new(Handles {
+                path: path.to_owned(),
+                root,
+                below: Mutex::default(),
+            }),
             halt: Halt::default(),
             #[cfg(feature = "sabotage")]
             no_directory_sync: false,
-        })
+        }
     }
 
     /// As [`DiskStorage::open`], after making what is missing of the path. The names that were made are durable.
@@ -82,7 +112,7 @@ impl DiskStorage {
 
     /// The data directory as it was given.
     pub fn root(&self) -> &Path {
-        &self.root
+        &self.handles.path
     }
 
     /// Breaks this disk on purpose: `sync_dir` does nothing from now on, so that a power loss can take names that were
@@ -92,74 +122,107 @@ impl DiskStorage {
         self.no_directory_sync = true;
     }
 
-    fn directory(&self, dir: Dir) -> PathBuf {
-        match dir {
-            Dir::Root => PathBuf::clone(&self.root),
-            Dir::Wal | Dir::Snap | Dir::Diverged => self.root.join(dir.path()),
+    /// Does something with the descriptor of a directory, which is opened now if it has not been before. One that was
+    /// removed meanwhile and made again is found again.
+    fn with<T>(&self, dir: Dir, call: impl Fn(&File) -> io::Result<T>) -> io::Result<T> {
+        let index = match dir {
+            Dir::Root => return call(&self.handles.root),
+            Dir::Wal => 0,
+            Dir::Snap => 1,
+            Dir::Diverged => 2,
+        };
+        let directory = self.below(dir, index)?;
+        match call(&directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && is_removed(&directory) => {
+                self.forget(index, &directory);
+                call(&*self.below(dir, index)?)
+            }
+            other => other,
         }
     }
 
-    fn file(&self, file: File) -> DiskFile {
-        DiskFile {
-            file,
+    fn forget(&self, index: usize, removed: &Arc<File>) {
+        let mut below = self.handles.below.lock().unwrap_or_else(PoisonError::into_inner);
+        below[index].take_if(|known| Arc::ptr_eq(known, removed));
+    }
+
+    fn below(&self, dir: Dir, index: usize) -> io::Result<Arc<File>> {
+        // Held for a moment only: calls that wait for the disk are made on a handle of their own.
+        let mut below = self.handles.below.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = &below[index] {
+            return Ok(Arc::clone(known));
+        }
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let opened = openat(&self.handles.root, dir.path(), flags, Mode::empty())?;
+        let file = Arc::new(File::from(opened));
+        below[index] = Some(Arc::clone(&file));
+        Ok(file)
+    }
+
+    fn open_with(&self, dir: Dir, name: &str, flags: OFlags) -> io::Result<DiskFile> {
+        let mode = Mode::from_raw_mode(FILE_MODE);
+        let opened = self.with(dir, |below| {
+            Ok(openat(below, name, flags | OFlags::CLOEXEC, mode)?)
+        })?;
+        Ok(DiskFile {
+            file: File::from(opened),
             halt: self.halt.clone(),
-        }
+        })
     }
+}
 
-    fn path(&self, dir: Dir, name: &str) -> PathBuf {
-        self.directory(dir).join(name)
-    }
+/// Whether no name leads to a directory any more.
+fn is_removed(directory: &File) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    directory.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
 }
 
 impl Storage for DiskStorage {
     type File = DiskFile;
 
     fn list(&self, dir: Dir) -> io::Result<Vec<String>> {
-        let entries = match fs::read_dir(self.directory(dir)) {
-            Ok(entries) => entries,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error),
-        };
-        // A name that is no UTF-8 is not ours; it is shown with replacement characters and opened by nobody.
-        let mut names = entries
-            .map(|entry| Ok(entry?.file_name().to_string_lossy().into_owned()))
-            .collect::<io::Result<Vec<_>>>()?;
-        names.sort_unstable();
-        Ok(names)
+        let listed = self.with(dir, |below| {
+            let mut names = Vec::new();
+            for entry in rustix::fs::Dir::read_from(below)? {
+                // A name that is no UTF-8 is not ours; it is shown with replacement characters and opened by nobody.
+                let name = entry?.file_name().to_string_lossy().into_owned();
+                if name != "." && name != ".." {
+                    names.push(name);
+                }
+            }
+            Ok(names)
+        });
+        match listed {
+            Ok(mut names) => {
+                names.sort_unstable();
+                Ok(names)
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            Err(error) => Err(error),
+        }
     }
 
     fn open(&self, dir: Dir, name: &str) -> io::Result<DiskFile> {
-        let file = File::open(self.path(dir, name))?;
-        Ok(self.file(file))
+        self.open_with(dir, name, OFlags::RDONLY)
     }
 
     fn open_write(&self, dir: Dir, name: &str) -> io::Result<DiskFile> {
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .open(self.path(dir, name))?;
-        Ok(self.file(file))
+        self.open_with(dir, name, OFlags::RDWR)
     }
 
     fn create(&self, dir: Dir, name: &str) -> io::Result<DiskFile> {
         self.halt.check()?;
-        let file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(true)
-            .open(self.path(dir, name))?;
-        Ok(self.file(file))
+        self.open_with(dir, name, OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC)
     }
 
     fn rename(&self, dir: Dir, from: &str, to: &str) -> io::Result<()> {
         self.halt.check()?;
-        fs::rename(self.path(dir, from), self.path(dir, to))
+        self.with(dir, |below| Ok(renameat(below, from, below, to)?))
     }
 
     fn remove(&self, dir: Dir, name: &str) -> io::Result<()> {
         self.halt.check()?;
-        fs::remove_file(self.path(dir, name))
+        self.with(dir, |below| Ok(unlinkat(below, name, AtFlags::empty())?))
     }
 
     fn sync_dir(&self, dir: Dir) -> io::Result<()> {
@@ -167,31 +230,33 @@ impl Storage for DiskStorage {
         if self.no_directory_sync {
             return Ok(());
         }
-        // A directory that cannot be opened for the sync is a failed sync, too.
-        self.halt.sync(|| File::open(self.directory(dir))?.sync_all())
+        self.halt.sync(|| self.with(dir, File::sync_all))
     }
 
     fn create_dir(&self, dir: Dir) -> io::Result<()> {
-        match fs::create_dir(self.directory(dir)) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
-                // A plain file in the way would only be noticed much later, in the middle of a write.
-                if fs::metadata(self.directory(dir))?.is_dir() {
-                    Ok(())
-                } else {
-                    Err(error)
-                }
-            }
-            other => other,
+        if dir == Dir::Root {
+            // It is open, so it is there.
+            return Ok(());
+        }
+        self.halt.check()?;
+        match mkdirat(&self.handles.root, dir.path(), Mode::from_raw_mode(DIR_MODE)) {
+            // A plain file in the way would only be noticed much later, in the middle of a write.
+            Err(Errno::EXIST) => self.with(dir, |_| Ok(())),
+            other => Ok(other?),
         }
     }
 
     fn available_bytes(&self) -> io::Result<u64> {
-        let stat = rustix::fs::statvfs(self.root.as_path())?;
+        let stat = rustix::fs::fstatvfs(&self.handles.root)?;
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
     fn describe(&self, dir: Dir, name: &str) -> String {
-        self.path(dir, name).display().to_string()
+        let directory = match dir {
+            Dir::Root => self.handles.path.clone(),
+            Dir::Wal | Dir::Snap | Dir::Diverged => self.handles.path.join(dir.path()),
+        };
+        directory.join(name).display().to_string()
     }
 }
 
