@@ -188,6 +188,14 @@ pub(crate) fn sync_accepted<S: Storage>(storage: &S, judgement: &Judgement) -> R
             .map_err(|error| OpenError::io(what(), error))?;
         sync_file(storage, &file, Dir::Wal, &segment.name)?;
     }
+    if let Some(snapshot) = &judgement.snapshot {
+        // A copied directory may have it in the cache only, and the log before it is gone.
+        let what = || format!("opening {}", storage.describe(Dir::Snap, &snapshot.name));
+        let file = storage
+            .open_write(Dir::Snap, &snapshot.name)
+            .map_err(|error| OpenError::io(what(), error))?;
+        sync_file(storage, &file, Dir::Snap, &snapshot.name)?;
+    }
     for dir in [Dir::Wal, Dir::Snap, Dir::Root] {
         sync_directory(storage, dir)?;
     }
