@@ -698,6 +698,68 @@ fn a_snapshot_of_another_history_is_not_used() {
 }
 
 #[test]
+fn a_newest_segment_that_was_cut_short_is_named() {
+    // What the rows make of it is in the table; that the file is too short for what was written is said in any case.
+    let named = |disk: &SimDisk| {
+        let findings = judge_disk(disk, &mut Read::default()).findings;
+        let mut short = findings
+            .iter()
+            .filter(|finding| finding.message.contains("cut short"));
+        short
+            .next()
+            .is_some_and(|finding| finding.kind == FindingKind::Beside)
+    };
+    for clean in [false, true] {
+        let (disk, _) = log(clean);
+        assert!(!named(&disk), "a whole file");
+        for (at, frame) in frames(&disk, &newest(&disk)) {
+            let end = at + usize::try_from(frame.frame_bytes()).unwrap();
+            for length in [at + 32, end, end + 8] {
+                let cut = SimDisk::from_image(&disk.image());
+                cut.truncate(Dir::Wal, &newest(&disk), length);
+                // Behind a seal the file may end; a seal is whole with its header.
+                assert_eq!(named(&cut), !frame.seal, "frame at {at}, cut to {length}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_gap_below_the_snapshot_is_named() {
+    let disk = SimDisk::new();
+    let mut truth = Truth::default();
+    let Ok(mut node) = Node::start(&disk, Policy::Always, 7) else {
+        panic!("a new directory starts")
+    };
+    node.note_start(&mut truth, &disk);
+    for number in 0..80 {
+        let key = begin_key(number, 10);
+        node.group(&mut truth, &[begin(&key), begin(&key)])
+            .unwrap_or_else(|end| panic!("{end:?}"));
+    }
+    for _ in 0..3 {
+        node.snapshot_step(&mut truth)
+            .unwrap_or_else(|end| panic!("{end:?}"));
+    }
+    drop(node);
+    disk.settle();
+    disk.kill();
+    let gap = |disk: &SimDisk| {
+        let judgement = judge_disk(disk, &mut Read::default());
+        let found = judgement
+            .findings
+            .iter()
+            .any(|finding| finding.message.contains("is missing"));
+        (judgement.row, found)
+    };
+    assert!(segments(&disk).len() > 3, "{:?}", segments(&disk));
+    assert_eq!(gap(&disk), (Row::B, false));
+    assert!(judge_disk(&disk, &mut Read::default()).unjudged_segments >= 2);
+    disk.remove(Dir::Wal, &segments(&disk)[1]);
+    assert_eq!(gap(&disk), (Row::B, true));
+}
+
+#[test]
 fn one_good_header_copy_is_enough() {
     for copy in [0, 2048] {
         let (disk, truth) = log(false);

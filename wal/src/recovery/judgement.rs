@@ -229,6 +229,8 @@ pub struct Judgement {
     pub log_time: UnixMs,
     /// Records in valid frames of judged segments.
     pub records: u64,
+    /// Segments that lie wholly below the snapshot: kept, and not read.
+    pub unjudged_segments: usize,
     /// Everything that was found, reasons of the row first.
     pub findings: Vec<Finding>,
     /// The judged segments.

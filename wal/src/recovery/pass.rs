@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::io;
 
-use idem_protocol::wal::{BodyError, Opcode, Record, SEGMENT_HEADER_BYTES, scan};
+use idem_protocol::wal::{BodyError, FRAME_HEADER_BYTES, Opcode, Record, SEGMENT_HEADER_BYTES, scan};
 use idem_protocol::{Epoch, HistoryEntry, Lsn, UnixMs};
 
 use super::cases::{CleanMark, Evidence, Row};
@@ -32,6 +32,8 @@ pub(super) struct Pass<'a, S: Storage> {
     segments: Vec<SegmentSummary>,
     epochs: Vec<HistoryEntry>,
     records: u64,
+    /// Segments wholly below the snapshot.
+    unjudged: usize,
     /// Of a live directory: the end and the number of records of each frame above the highest mark so far.
     unvouched: VecDeque<(Lsn, u64)>,
     log_time: UnixMs,
@@ -75,6 +77,7 @@ impl<'a, S: Storage> Pass<'a, S> {
             segments: Vec::new(),
             epochs: Vec::new(),
             records: 0,
+            unjudged: 0,
             unvouched: VecDeque::new(),
             log_time: UnixMs::ZERO,
             epoch: Epoch::default(),
@@ -183,6 +186,7 @@ impl<'a, S: Storage> Pass<'a, S> {
         let judged = segments
             .partition_point(|segment| segment.first <= start)
             .saturating_sub(1);
+        self.check_kept(segments.get(..=judged).unwrap_or_default());
         let judged: Vec<SegmentFile> = segments.drain(judged.min(segments.len())..).collect();
         if judged.is_empty() {
             self.note(
@@ -399,6 +403,45 @@ impl<'a, S: Storage> Pass<'a, S> {
                     );
                 }
             }
+        }
+    }
+
+    /// Segments wholly below the snapshot are not read; whether one of them is missing is seen from the headers. `kept` ends
+    /// with the first judged one.
+    fn check_kept(&mut self, kept: &[SegmentFile]) {
+        self.unjudged = kept.len().saturating_sub(1);
+        for pair in kept.windows(2) {
+            let [before, segment] = pair else { continue };
+            let named = segment.header().and_then(|header| header.predecessor);
+            if named.is_some_and(|predecessor| predecessor.first_lsn != before.first) {
+                let message = format!(
+                    "a segment between {} and this one is missing; it lies below the snapshot, and reading from an older one \
+                     would need it",
+                    before.name
+                );
+                let finding = Finding::new(FindingKind::Beside, message);
+                self.findings
+                    .push(finding.at(Dir::Wal, &segment.name, 0).lsn(segment.first));
+            }
+        }
+    }
+
+    /// A segment is made at its full length before it gets its name, and behind every frame but a seal there is room for a
+    /// seal. A newest segment without that room was cut short by something else. The rows do not know it (what follows L
+    /// is nothing, or junk), but a person should.
+    fn check_length(&mut self, reached: &Reached<S>) {
+        let Some(reader) = &reached.reader else { return };
+        let left = reader.file_bytes().saturating_sub(reached.offset);
+        let no_room = !reached.last_seal && left < FRAME_HEADER_BYTES as u64;
+        if no_room || matches!(reached.stop, Some(Stop::PayloadOutsideFile(_))) {
+            let message = "the newest segment ends where it cannot: it was cut short after it was written, and the log may have \
+                           gone on";
+            let finding = Finding::new(FindingKind::Beside, message);
+            self.findings.push(
+                finding
+                    .at(Dir::Wal, &reached.segment.name, reader.file_bytes())
+                    .lsn(reached.lsn),
+            );
         }
     }
 
@@ -702,6 +745,9 @@ impl<'a, S: Storage> Pass<'a, S> {
             *found = found.clone().at(Dir::Wal, &name, offset).lsn(lsn);
             with_crcs(found, &reached.stop);
         }
+        if reached.is_newest {
+            self.check_length(&reached);
+        }
         if let Some(reader) = reached.reader.as_mut() {
             if let Some(Stop::LsnGap(header)) = reached.stop {
                 let message = format!("a frame of lsn {} where {lsn} belongs", header.lsn);
@@ -830,6 +876,7 @@ impl<'a, S: Storage> Pass<'a, S> {
             end_lsn,
             log_time: self.log_time,
             records: self.records,
+            unjudged_segments: self.unjudged,
             findings,
             segments: self.segments,
             control: None,
