@@ -50,7 +50,10 @@ Examples:
 
 Exit codes:
   0  read to the end of the log or to the limit asked for; also when the pipe was closed
-  1  wrong usage, an error, no log, or one that ends in something that is no end
+  1  wrong usage, an error, no log, or one that ends in something that is no end or has a part missing
+
+A running server appends meanwhile, and removes what it no longer needs: new segments are read too, and what went \
+before it was read is a note on stderr.
 
 With damage, what is good before it is printed, and stderr has file, offset and lsn; walctl verify says what it is.";
 

@@ -65,7 +65,7 @@ impl TestLog {
             now: UnixMs::new(START_MS),
             segment_bytes: SEGMENT_BYTES,
             entropy: Box::new(move || {
-                next += 1;
+                next = next.wrapping_add(1);
                 [next; 16]
             }),
         };

@@ -2,7 +2,8 @@
 //!
 //! It reads from the segment that holds the first wanted position to the first place that is no frame, without judging:
 //! when that place is not plainly the end of the log, it says where and what, and leaves the verdict to `walctl verify`.
-//! Records of a live directory beyond its synced mark are shown too; a power loss could still take them back.
+//! Records of a live directory beyond its synced mark are shown too; a power loss could still take them back. What its server
+//! removes before it was read is a note on stderr; without a server, it is missing.
 
 mod filter;
 mod human;
@@ -33,7 +34,12 @@ pub(crate) fn run(args: &DumpArgs) -> Result<Exit, Failure> {
         .map_err(Failure::io(args.dir.display()))?;
     let out = Out::stdout(!args.json).beside(Arc::clone(&meter));
     let mut printer = Printer::new(out, args);
-    let ended = walk::walk(&mut reader, &filter, &mut printer);
+    let mut removed = None;
+    let ended = walk::walk(&mut reader, &filter, &mut printer, &mut |from, to| {
+        let words = format!("lsn {from} to {to}: these segments were removed while the log was read");
+        meter.aside(|| eprintln!("walctl: note: {words}"));
+        removed.get_or_insert(words);
+    });
     meter.finish();
     // What was printed before an error is as good as ever.
     let printed = printer.finish();
@@ -44,11 +50,15 @@ pub(crate) fn run(args: &DumpArgs) -> Result<Exit, Failure> {
     if printer.lines() == 0 && filter.is_narrow() {
         explain_nothing(args);
     }
-    let complaint = match ended {
+    let is_live = || Ok(was_live || view.is_live()?);
+    let mut complaint = match ended {
         Ended::Closed | Ended::Limit => None,
         Ended::Unreadable(what) => Some(what),
-        Ended::End(end) => walk::what_is_wrong(&view, &end, || Ok(was_live || view.is_live()?))?,
+        Ended::End(end) => walk::what_is_wrong(&view, &end, &is_live)?,
     };
+    if complaint.is_none() && removed.is_some() && !is_live()? {
+        complaint = removed.map(|words| format!("{words}, and not by a server"));
+    }
     let Some(complaint) = complaint else {
         return Ok(Exit::Clean);
     };

@@ -90,11 +90,12 @@ impl Printer {
     }
 }
 
-/// Prints what `filter` wants, in order.
+/// Prints what `filter` wants, in order. `removed` is told of ranges that went before they could be read.
 pub(super) fn walk(
     reader: &mut LogReader<View>,
     filter: &Filter,
     printer: &mut Printer,
+    removed: &mut dyn FnMut(Lsn, Lsn),
 ) -> Result<Ended, Failure> {
     let mut in_range = filter.starts_in_range();
     loop {
@@ -103,6 +104,12 @@ pub(super) fn walk(
                 if let Some(ended) = walk_frame(file, frame, filter, printer, &mut in_range)? {
                     return Ok(ended);
                 }
+            }
+            LogStep::Removed { from, to } => {
+                if filter.is_past_lsn(from) {
+                    return Ok(Ended::Limit);
+                }
+                removed(from, to);
             }
             LogStep::End {
                 file,
@@ -222,47 +229,21 @@ fn each_line<'a>(
 pub(super) fn what_is_wrong(
     view: &View,
     end: &End,
-    is_live: impl FnOnce() -> Result<bool, Failure>,
+    is_live: &dyn Fn() -> Result<bool, Failure>,
 ) -> Result<Option<String>, Failure> {
     if end.file.is_empty() {
         return Ok(Some("there is no segment of a log here".to_owned()));
     }
-    let name = Dir::Wal.join(&end.file);
-    let unreadable = |error: io::Error| Failure::io(&name)(error);
     let is_newest = end.segments_left == 0;
-    let what = match end.stop {
-        None => {
-            let file = view.open(Dir::Wal, &end.file).map_err(unreadable)?;
-            match HeaderPage::read(&file).map_err(unreadable)?.header() {
-                Err(HeaderError::NewerFormat(format)) => {
-                    format!("format {format} is newer than this version reads")
-                }
-                // It was being made when a server went down, and holds nothing.
-                Err(HeaderError::Damaged)
-                    if is_newest
-                        && is_zero_from(&file, SEGMENT_HEADER_BYTES as u64).map_err(unreadable)? =>
-                {
-                    return Ok(None);
-                }
-                Err(HeaderError::Damaged) => "the segment has no good header".to_owned(),
-                // Written between the two looks at it.
-                Ok(_) => return Ok(None),
-            }
-        }
-        Some(stop) => {
-            let at_end = is_newest && matches!(stop, Stop::EndOfFile | Stop::NoHeader);
-            if at_end {
-                let file = view.open(Dir::Wal, &end.file).map_err(unreadable)?;
-                if is_zero_from(&file, end.offset).map_err(unreadable)? {
-                    return Ok(None);
-                }
-            }
-            if is_newest && is_live()? {
-                return Ok(None);
-            }
-            describe(stop)
-        }
+    let what = match look_again(view, end) {
+        Ok(None) => return Ok(None),
+        Ok(Some(_)) if is_newest && end.stop.is_some() && is_live()? => return Ok(None),
+        // It was the newest one when it was read to its end; the server needs it no more.
+        Err(error) if error.kind() == io::ErrorKind::NotFound && is_live()? => return Ok(None),
+        Ok(Some(what)) => what,
+        Err(error) => return Err(Failure::io("reading the log")(error)),
     };
+    let name = Dir::Wal.join(&end.file);
     let more = match end.segments_left {
         0 => String::new(),
         1 => "; one later segment was not read".to_owned(),
@@ -272,6 +253,33 @@ pub(super) fn what_is_wrong(
         "{name} offset {}, lsn {}: {what}{more}",
         end.offset, end.lsn
     )))
+}
+
+/// What is in the place where reading stopped; nothing for the plain end of a log.
+fn look_again(view: &View, end: &End) -> io::Result<Option<String>> {
+    let is_newest = end.segments_left == 0;
+    let Some(stop) = end.stop else {
+        let file = view.open(Dir::Wal, &end.file)?;
+        return Ok(match HeaderPage::read(&file)?.header() {
+            Err(HeaderError::NewerFormat(format)) => {
+                Some(format!("format {format} is newer than this version reads"))
+            }
+            // It was being made when a server went down, and holds nothing.
+            Err(HeaderError::Damaged) if is_newest && is_zero_from(&file, SEGMENT_HEADER_BYTES as u64)? => {
+                None
+            }
+            Err(HeaderError::Damaged) => Some("the segment has no good header".to_owned()),
+            // Written between the two looks at it.
+            Ok(_) => None,
+        });
+    };
+    if is_newest
+        && matches!(stop, Stop::EndOfFile | Stop::NoHeader)
+        && is_zero_from(&view.open(Dir::Wal, &end.file)?, end.offset)?
+    {
+        return Ok(None);
+    }
+    Ok(Some(describe(stop)))
 }
 
 fn describe(stop: Stop) -> String {
