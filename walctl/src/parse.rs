@@ -45,17 +45,52 @@ pub(crate) fn time(text: &str) -> Result<UnixMs, String> {
     let ms = if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
         text.parse().map_err(|_| outside())?
     } else {
-        let stamp: Timestamp = text.parse().map_err(|_| {
-            "neither Unix milliseconds nor RFC 3339 with an offset, such as 2026-01-31T12:00:00Z or \
-             2026-01-31T13:00:00.250+01:00"
-                .to_owned()
-        })?;
+        let stamp = rfc3339(text)?;
         u64::try_from(stamp.as_millisecond()).map_err(|_| outside())?
     };
     if ms > UnixMs::MAX.get() {
         return Err(outside());
     }
     Ok(UnixMs::new(ms))
+}
+
+/// The parser behind takes more than RFC 3339: offsets up to a day and more, offsets in seconds, names of zones that it then
+/// ignores. Whoever writes one of these may mean something else.
+fn rfc3339(text: &str) -> Result<Timestamp, String> {
+    const FORM: &[u8] = b"0000-00-00T00:00:00";
+    let (head, rest) = text.as_bytes().split_at(FORM.len().min(text.len()));
+    let is_form = |text: &[u8], form: &[u8]| {
+        let is_alike = |(byte, like): (&u8, &u8)| match like {
+            b'0' => byte.is_ascii_digit(),
+            b'T' => matches!(byte, b'T' | b't' | b' '),
+            other => byte == other,
+        };
+        text.len() == form.len() && text.iter().zip(form).all(is_alike)
+    };
+    let fraction_bytes = match rest.strip_prefix(b".") {
+        Some(digits) => 1 + digits.iter().take_while(|byte| byte.is_ascii_digit()).count(),
+        None => 0,
+    };
+    let (fraction, offset) = rest.split_at(fraction_bytes);
+    let is_utc = matches!(offset, b"Z" | b"z");
+    let is_offset = is_form(offset, b"+00:00") || is_form(offset, b"-00:00");
+    if !is_form(head, FORM) || fraction.len() == 1 || !(is_utc || is_offset) {
+        return Err(
+            "neither Unix milliseconds nor RFC 3339 with an offset, such as 2026-01-31T12:00:00Z or \
+             2026-01-31T13:00:00.250+01:00"
+                .to_owned(),
+        );
+    }
+    // Digits of equal number stand in the order of their values.
+    if is_offset && (&offset[1..3] > b"23" || &offset[4..6] > b"59") {
+        return Err("an offset reaches from -23:59 to +23:59".to_owned());
+    }
+    // Nanoseconds are as fine as the parser goes.
+    let finest = FORM.len() + fraction.len().min(10);
+    let offset_at = FORM.len() + fraction.len();
+    format!("{}{}", &text[..finest], &text[offset_at..])
+        .parse()
+        .map_err(|_| "there is no such day or time of day".to_owned())
 }
 
 #[cfg(test)]
@@ -80,6 +115,34 @@ mod tests {
             ("2026-01-01T00:00:00", None),
             ("2026-01-01 00:00:00", None),
             ("2026-01-01", None),
+            // The offsets that RFC 3339 knows.
+            ("2026-01-01T23:59:00+23:59", Some(1_767_225_600_000)),
+            ("2025-12-31T00:01:00-23:59", Some(1_767_225_600_000)),
+            ("2026-01-01T00:00:00-00:00", Some(1_767_225_600_000)),
+            ("2026-01-01t00:00:00.0z", Some(1_767_225_600_000)),
+            ("2026-01-01T00:00:00.0079999999999Z", Some(1_767_225_600_007)),
+            ("2026-01-01 00:00:00Z", Some(1_767_225_600_000)),
+            ("2026-01-01T00:00:00+24:00", None),
+            ("2026-01-01T00:00:00-25:00", None),
+            ("2026-01-01T00:00:00+01:60", None),
+            ("2026-01-01T00:00:00+99:99", None),
+            // What is no RFC 3339, and other standards have.
+            ("2026-01-01T00:00:00+01", None),
+            ("2026-01-01T00:00:00+0100", None),
+            ("2026-01-01T00:00:00+01:00:30", None),
+            ("2026-01-01T00:00:00+01:00[Asia/Tokyo]", None),
+            ("2026-01-01T00:00:00Z[Asia/Tokyo]", None),
+            ("2026-01-01T00:00Z", None),
+            ("20260101T000000Z", None),
+            ("+002026-01-01T00:00:00Z", None),
+            ("2026-01-01T00:00:00,5Z", None),
+            ("2026-01-01T00:00:00.Z", None),
+            ("2026-01-01T00:00:00\u{2212}01:00", None),
+            ("２026-01-01T00:00:00Z", None),
+            // Right in form, and in no calendar.
+            ("2026-02-29T00:00:00Z", None),
+            ("2026-01-01T24:00:00Z", None),
+            ("2026-01-01T00:60:00Z", None),
             ("1969-12-31T23:59:59Z", None),
             ("-1", None),
             ("+1", None),
