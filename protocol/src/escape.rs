@@ -2,6 +2,9 @@
 //!
 //! Printable UTF-8 stays as it is, a backslash is doubled, control characters (00–1f, 7f) and bytes that are no UTF-8
 //! become `\xNN` in lower case. The text is unique for the bytes, so a key copied from any tool's output finds the key.
+//!
+//! U+0080 to U+009F are control characters too, which some terminals obey: they become their two bytes, `\xc2\x80` to
+//! `\xc2\x9f`. Printed text is in the order of its bytes; what a terminal makes of marks for right-to-left text is its own.
 
 use std::fmt::Write;
 
@@ -12,18 +15,22 @@ pub fn escape(bytes: &[u8]) -> String {
         for character in chunk.valid().chars() {
             match character {
                 '\\' => out.push_str("\\\\"),
-                '\u{0}'..='\u{1f}' | '\u{7f}' => push_hex(&mut out, u32::from(character)),
+                control if control.is_control() => {
+                    for byte in control.encode_utf8(&mut [0; 4]).bytes() {
+                        push_hex(&mut out, byte);
+                    }
+                }
                 other => out.push(other),
             }
         }
         for byte in chunk.invalid() {
-            push_hex(&mut out, u32::from(*byte));
+            push_hex(&mut out, *byte);
         }
     }
     out
 }
 
-fn push_hex(out: &mut String, byte: u32) {
+fn push_hex(out: &mut String, byte: u8) {
     write!(out, "\\x{byte:02x}").expect("writing to a string does not fail");
 }
 

@@ -18,6 +18,15 @@ fn texts() {
     check(b"\\x41", "\\\\x41");
     check(b"\x00\r\n\t\x1f\x7f", "\\x00\\x0d\\x0a\\x09\\x1f\\x7f");
     check("zurück — 返金".as_bytes(), "zurück — 返金");
+    // The second set of control characters: to some terminals U+009B is what ESC [ is to all.
+    check(b"\xc2\x9b31mred", "\\xc2\\x9b31mred");
+    check(
+        "\u{80}\u{85}\u{9f}\u{a0}".as_bytes(),
+        "\\xc2\\x80\\xc2\\x85\\xc2\\x9f\u{a0}",
+    );
+    check("\\\u{90}ü".as_bytes(), "\\\\\\xc2\\x90ü");
+    // What only changes the direction of text is printable.
+    check("\u{202e}\u{2066}".as_bytes(), "\u{202e}\u{2066}");
     // No UTF-8: a lone continuation, a cut sequence, an overlong form, a surrogate, a byte that never occurs.
     check(b"\x80", "\\x80");
     check(b"\xe2\x82", "\\xe2\\x82");
@@ -35,11 +44,26 @@ fn every_byte_alone_and_every_pair() {
             let bytes = [first, second];
             let text = escape(&bytes);
             assert!(
-                !text.chars().any(|c| c.is_ascii_control()),
+                !text.chars().any(char::is_control),
                 "a line of output stays one line"
             );
             assert_eq!(unescape(&text).as_deref(), Ok(&bytes[..]));
         }
+    }
+}
+
+#[test]
+fn every_character_is_itself_or_its_bytes() {
+    for character in '\0'..=char::MAX {
+        let bytes = character.to_string().into_bytes();
+        let text = escape(&bytes);
+        let expected = match character {
+            '\\' => "\\\\".to_owned(),
+            control if control.is_control() => bytes.iter().map(|byte| format!("\\x{byte:02x}")).collect(),
+            other => other.to_string(),
+        };
+        assert_eq!(text, expected, "{:x}", u32::from(character));
+        assert_eq!(unescape(&text), Ok(bytes));
     }
 }
 

@@ -92,9 +92,10 @@ mod tests {
 
     #[test]
     fn pieces_escape_to_what_the_whole_does() {
-        let texts: [&[u8]; 6] = [
+        let texts: [&[u8]; 7] = [
             b"",
             b"plain and \\ and \x00 and \x7f",
+            b"\xc2\x80\xc2\x9b\xc2\xa0\xc2\xc2\x9b\x9b",
             "grüße, 漢字, 🦀🦀🦀, é".as_bytes(),
             b"\x80\x80\x80\x80\x80\x80\x80\x80\x80",
             b"\xf0\x9f\xa6\xf0\x9f\xa6\x80\x80\xe6\xbc\xc3",

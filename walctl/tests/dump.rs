@@ -125,6 +125,14 @@ fn wrong_values_are_refused_before_anything_is_read() {
     for (options, words) in [
         (["--from-time", "2026-01-01T00:00:00"], "with an offset"),
         (["--to-time", "2026-01-01"], "with an offset"),
+        (
+            ["--from-time", "2026-01-01T00:00:00+25:00"],
+            "from -23:59 to +23:59",
+        ),
+        (
+            ["--from-time", "2026-02-29T00:00:00Z"],
+            "no such day or time of day",
+        ),
         (["--to-time", "-5"], "-5"),
         (["--from-lsn", "abc"], "position in the log"),
         (["--opcode", "99"], "53 IdempotencyPut"),
@@ -153,6 +161,7 @@ fn any_key_that_is_printed_is_found_by_what_was_printed() {
             b"-k".to_vec(),
             b"--key".to_vec(),
             "grüße 漢字 🦀".as_bytes().to_vec(),
+            "\u{9b}31m".as_bytes().to_vec(),
             b"\\x00".to_vec(),
             Vec::new(),
             vec![0x80; 200_000],
