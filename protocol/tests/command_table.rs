@@ -88,6 +88,29 @@ fn other_names_are_not_found() {
 
 /// What a row may not forget or contradict.
 #[test]
+fn names_of_http_are_nobody_elses() {
+    for (name, expected) in [
+        ("POST", true),
+        ("post", true),
+        ("PoSt", true),
+        ("Host:", true),
+        ("HOST:", true),
+        ("host", false),
+        ("Host: x", false),
+        ("posts", false),
+        ("GET", false),
+        ("", false),
+    ] {
+        assert_eq!(command::is_http(name.as_bytes()), expected, "{name}");
+    }
+    assert!(
+        !command::all()
+            .iter()
+            .any(|spec| command::is_http(spec.name.as_bytes()))
+    );
+}
+
+#[test]
 fn rows_keep_the_rules() {
     for spec in command::all() {
         let name = spec.name;

@@ -49,6 +49,16 @@ pub fn lookup(name: &[u8]) -> Option<&'static CommandSpec> {
     table::lookup(name)
 }
 
+/// Whether a command's name is how an HTTP request looks from here: `POST` and `Host:`, in any case, as in Redis.
+///
+/// A browser can be made to send a request to any port, with a body that somebody else chose. Its first lines would be
+/// unknown commands, and a line of the body a real one. No command will ever have these names; whoever reads from a
+/// client closes the connection at the first of them, answers nothing and carries out nothing that follows. Requests by
+/// other methods are caught at their `Host:` line, which comes before any body.
+pub fn is_http(name: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
+}
+
 /// Where a concrete call leads.
 #[derive(Debug, Clone, Copy)]
 pub struct Route {
