@@ -11,40 +11,7 @@ use std::net::TcpListener;
 use std::path::Path;
 
 use rustix::process::Signal;
-use support::{Client, Server, field, run};
-
-/// The arguments of a start in `dir` on a free port.
-fn arguments<'a>(dir: &'a str, extra: &[&'a str]) -> Vec<&'a str> {
-    [
-        &["--port", "0", "--dir", dir, "--wal-segment-bytes", "1mb"],
-        extra,
-    ]
-    .concat()
-}
-
-fn text(path: &Path) -> String {
-    path.display().to_string()
-}
-
-/// Every file below `dir` with its length and a checksum, except spares, which a running server makes at any time: to prove
-/// that nothing changed.
-fn contents(dir: &Path) -> Vec<(String, usize, u64)> {
-    use std::hash::{DefaultHasher, Hasher};
-    let mut all = Vec::new();
-    for entry in std::fs::read_dir(dir).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            all.extend(contents(&path));
-        } else if !text(&path).contains("/spare-") {
-            let bytes = std::fs::read(&path).unwrap();
-            let mut hasher = DefaultHasher::new();
-            hasher.write(&bytes);
-            all.push((text(&path), bytes.len(), hasher.finish()));
-        }
-    }
-    all.sort();
-    all
-}
+use support::{Client, Server, arguments, contents, field, run, text};
 
 #[test]
 fn the_ready_line_and_a_clean_stop() {
@@ -98,26 +65,6 @@ fn the_ready_line_and_a_clean_stop() {
         "*2\r\n$9\r\ncompleted\r\n$4\r\ndone\r\n",
     );
     client.check("TYPE k", "+string\r\n");
-}
-
-#[test]
-fn after_a_kill_everything_acknowledged_is_there() {
-    for policy in ["always", "everysec", "no"] {
-        let dir = tempfile::tempdir().unwrap();
-        let server = Server::start(dir.path(), &["--appendfsync", policy]);
-        let mut client = server.connect();
-        for key in 0..50 {
-            client.check(&format!("IDEM {key} BEGIN f o 60000"), "*1\r\n$8\r\nacquired\r\n");
-        }
-        server.kill();
-        let server = Server::start(dir.path(), &["--appendfsync", policy]);
-        assert_eq!(field(&server.ready, "records"), "51", "{policy}");
-        let mut client = server.connect();
-        for key in 0..50 {
-            client.check(&format!("IDEM {key} BEGIN f o 60000"), "*1\r\n$7\r\npending\r\n");
-        }
-        assert_eq!(client.info("wal_epoch"), "2");
-    }
 }
 
 #[test]
@@ -246,75 +193,6 @@ fn protected_mode_can_be_switched_off() {
     let server = Server::start(dir.path(), &["--bind", "0.0.0.0", "--protected-mode", "no"]);
     server.logged("WARN listening on 0.0.0.0");
     Client::connect(([127, 0, 0, 1], server.address.port()).into()).check("PING", "+PONG\r\n");
-}
-
-#[test]
-fn a_log_that_needs_more_databases() {
-    let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(dir.path(), &[]);
-    let mut client = server.connect();
-    client.check("SELECT 11", "+OK\r\n");
-    client.check("SET k v", "+OK\r\n");
-    server.terminate().check(0, &[]);
-    let before = contents(dir.path());
-    let name = text(dir.path());
-    run(&arguments(&name, &["--databases", "11"])).check(2, &["databases", "--databases 12"]);
-    assert_eq!(contents(dir.path()), before);
-    let server = Server::start(dir.path(), &["--databases", "12"]);
-    server.connect().check("DBSIZE", ":0\r\n");
-}
-
-#[test]
-fn a_damaged_log_is_refused_and_unchanged() {
-    let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(dir.path(), &[]);
-    let mut client = server.connect();
-    client.check("SET first value-of-the-first", "+OK\r\n");
-    client.check("SET second value", "+OK\r\n");
-    server.terminate().check(0, &[]);
-    let segment = dir.path().join("wal").join(format!("{:020}.wal", 0));
-    let mut bytes = std::fs::read(&segment).unwrap();
-    let at = bytes
-        .windows(18)
-        .position(|window| window == b"value-of-the-first")
-        .unwrap();
-    bytes[at] ^= 1;
-    std::fs::write(&segment, &bytes).unwrap();
-    let before = contents(dir.path());
-    let name = text(dir.path());
-    let ended = run(&arguments(&name, &[]));
-    ended.check(
-        3,
-        &[
-            "F ROT",
-            "offset",
-            "lsn",
-            "crc",
-            "walctl verify",
-            "nothing was changed",
-        ],
-    );
-    assert_eq!(contents(dir.path()), before);
-}
-
-#[test]
-fn junk_at_the_end_is_cut_off_unless_strict() {
-    let dir = tempfile::tempdir().unwrap();
-    let server = Server::start(dir.path(), &[]);
-    server.connect().check("SET k v", "+OK\r\n");
-    server.kill();
-    let segment = dir.path().join("wal").join(format!("{:020}.wal", 0));
-    let mut bytes = std::fs::read(&segment).unwrap();
-    let end = bytes.len();
-    bytes[end - 16..].copy_from_slice(b"not a log record");
-    std::fs::write(&segment, &bytes).unwrap();
-    let before = contents(dir.path());
-    let name = text(dir.path());
-    run(&arguments(&name, &["--strict-recovery"])).check(3, &["E UNPROVEN_TAIL", "--strict-recovery"]);
-    assert_eq!(contents(dir.path()), before);
-    let server = Server::start(dir.path(), &[]);
-    server.logged("E UNPROVEN_TAIL");
-    server.connect().check("GET k", "$1\r\nv\r\n");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use idem_wal::storage::DiskStorage;
 use super::{Settings, StartError, fill_random};
 use crate::config::{FsyncPolicy, Options};
 use crate::exit::Exit;
+use crate::shutdown::ending_on_signal;
 
 /// Log records between two steps of giving memory back.
 const RECLAIM_EVERY: u32 = 256;
@@ -99,7 +100,12 @@ pub(super) fn recover(
         retain_tail: true,
         ..JudgeOptions::default()
     };
-    let judgement = recovery::judge(storage, &judge, &mut rebuild);
+    // Up to the verdict nothing is changed, so that there is nothing to finish when somebody wants the server to stop.
+    let judgement = ending_on_signal(|| {
+        tracing::info!("reading the log in {}", options.dir.display());
+        recovery::judge(storage, &judge, &mut rebuild)
+    })
+    .map_err(|error| StartError::failure(format!("cannot take over signals: {error}")))?;
     check_verdict(&judgement, options)?;
     if rebuild.databases_needed > options.databases {
         return Err(StartError::usage(format!(
@@ -114,19 +120,20 @@ pub(super) fn recover(
 
 /// Logs what was found, and refuses what cannot be started with.
 fn check_verdict(judgement: &Judgement, options: &Options) -> Result<(), StartError> {
-    let refused_by_option = judgement.verdict == Verdict::UnprovenTail && options.strict_recovery;
-    if !judgement.verdict.starts() || refused_by_option {
-        return Err(StartError {
-            exit: Exit::Refused,
-            message: refusal(judgement, options, refused_by_option),
-        });
-    }
+    // Beside whatever verdict, a refusal too: a damaged copy that is not needed today is still one copy fewer.
     for finding in judgement
         .findings
         .iter()
         .filter(|finding| finding.kind == FindingKind::Beside)
     {
         tracing::warn!("{}", describe(finding));
+    }
+    let refused_by_option = judgement.verdict == Verdict::UnprovenTail && options.strict_recovery;
+    if !judgement.verdict.starts() || refused_by_option {
+        return Err(StartError {
+            exit: Exit::Refused,
+            message: refusal(judgement, options, refused_by_option),
+        });
     }
     let (letter, word, lsn) = (judgement.letter(), judgement.verdict.word(), judgement.end_lsn);
     match judgement.verdict {

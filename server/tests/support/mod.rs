@@ -45,6 +45,39 @@ pub fn run(arguments: &[&str]) -> Ended {
     server.wait()
 }
 
+/// The arguments of a start in `dir` on a free port.
+pub fn arguments<'a>(dir: &'a str, extra: &[&'a str]) -> Vec<&'a str> {
+    [
+        &["--port", "0", "--dir", dir, "--wal-segment-bytes", "1mb"],
+        extra,
+    ]
+    .concat()
+}
+
+pub fn text(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// Every file below `dir` with its length and a checksum, except spares, which a running server makes at any time: to prove
+/// that nothing changed.
+pub fn contents(dir: &Path) -> Vec<(String, usize, u64)> {
+    use std::hash::{DefaultHasher, Hasher};
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(dir).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            all.extend(contents(&path));
+        } else if !text(&path).contains("/spare-") {
+            let bytes = std::fs::read(&path).unwrap();
+            let mut hasher = DefaultHasher::new();
+            hasher.write(&bytes);
+            all.push((text(&path), bytes.len(), hasher.finish()));
+        }
+    }
+    all.sort();
+    all
+}
+
 /// Lines that a stream has given so far.
 #[derive(Default)]
 struct Lines {
@@ -113,19 +146,36 @@ impl Server {
         let dir = dir.display().to_string();
         let mut arguments = vec!["--port", "0", "--dir", &dir, "--wal-segment-bytes", "1mb"];
         arguments.extend_from_slice(extra);
-        let mut server = Server::spawn(&arguments);
-        let ready = server.stdout.find("ready ");
-        let Some(ready) = ready else {
-            panic!("not ready: {:?}", server.wait())
-        };
-        server.address = field(&ready, "addr").parse().unwrap();
-        server.ready = ready;
-        server
+        Server::spawn(&arguments).wait_ready()
     }
 
-    fn spawn(arguments: &[&str]) -> Server {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_idemd"))
-            .args(arguments)
+    /// The same, in a process that may open only so many files, and cannot change that.
+    pub fn start_with_files(dir: &Path, files: usize, extra: &[&str]) -> Server {
+        let script = format!("ulimit -n {files} && exec \"$0\" \"$@\"");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script, env!("CARGO_BIN_EXE_idemd"), "--port", "0", "--dir"]);
+        command.arg(dir).args(["--wal-segment-bytes", "1mb"]).args(extra);
+        Server::run(command).wait_ready()
+    }
+
+    fn wait_ready(mut self) -> Server {
+        let Some(ready) = self.stdout.find("ready ") else {
+            panic!("not ready: {:?}", self.wait())
+        };
+        self.address = field(&ready, "addr").parse().unwrap();
+        self.ready = ready;
+        self
+    }
+
+    /// Starts and waits for nothing.
+    pub fn spawn(arguments: &[&str]) -> Server {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_idemd"));
+        command.args(arguments);
+        Server::run(command)
+    }
+
+    fn run(mut command: Command) -> Server {
+        let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -188,6 +238,12 @@ impl Server {
 
     pub fn connect(&self) -> Client {
         Client::connect(self.address)
+    }
+
+    /// Descriptors that are open.
+    pub fn descriptors(&self) -> usize {
+        let all = std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap();
+        all.count()
     }
 
     /// Resident bytes.
