@@ -22,13 +22,14 @@ use std::task::Poll;
 use std::time::Instant;
 
 use idem_engine::{Outcome, Session};
+use idem_protocol::command;
 use idem_protocol::resp::decode::{Decoder, Limits, Step};
 use idem_protocol::resp::encode::Reply;
-use tokio::net::TcpStream;
 
 use crate::core::Shard;
 use crate::input::Input;
 use crate::peer::{DropReason, Peer, SaveResult};
+use crate::places::Socket;
 use crate::replies::Replies;
 use crate::socket;
 
@@ -63,7 +64,7 @@ enum Ready {
 
 struct Connection {
     shard: Rc<Shard>,
-    stream: TcpStream,
+    socket: Socket,
     peer: Rc<Peer>,
     session: Session,
     limits: Limits,
@@ -86,7 +87,7 @@ struct Connection {
 }
 
 /// Serves one connection until it ends.
-pub async fn serve(shard: Rc<Shard>, stream: TcpStream, peer: Rc<Peer>) {
+pub async fn serve(shard: Rc<Shard>, socket: Socket, peer: Rc<Peer>) {
     let limits = Limits::with_bulk_bytes(shard.options.proto_max_bulk_len);
     // A command with one longest argument fits even when the two limits are equal.
     let longest = shard
@@ -97,7 +98,7 @@ pub async fn serve(shard: Rc<Shard>, stream: TcpStream, peer: Rc<Peer>) {
     let session = Session::new(peer.id);
     let mut connection = Connection {
         shard,
-        stream,
+        socket,
         peer,
         session,
         limits,
@@ -117,16 +118,23 @@ pub async fn serve(shard: Rc<Shard>, stream: TcpStream, peer: Rc<Peer>) {
     match connection.run().await {
         Ok(None) => tracing::debug!(id, %address, "client closed"),
         Ok(Some(reason)) => {
-            tracing::info!(id, %address, "client dropped: {reason}");
-            connection.shard.core.borrow_mut().process.count_drop(reason);
+            let mut core = connection.shard.core.borrow_mut();
+            core.process.count_drop(reason);
+            core.client_log.dropped(&connection.peer, reason);
         }
         Err(error) => tracing::debug!(id, %address, "client lost: {error}"),
     }
     connection.shard.core.borrow_mut().peers.remove(&connection.peer);
     connection.shard.commit_wanted.notify_one();
-    if connection.lingers {
-        // The connection no longer counts as a client; it only dies slowly.
-        socket::linger(connection.stream).await;
+    let Connection {
+        shard,
+        socket,
+        lingers,
+        ..
+    } = connection;
+    if lingers && let Some(socket) = shard.places.linger(socket) {
+        // It no longer counts as a client; it only dies slowly. Without such a place it dies at once.
+        socket::linger(socket).await;
     }
 }
 
@@ -143,6 +151,10 @@ impl Connection {
                 self.read()?;
             }
             self.execute();
+            // Also what a command was the reason for: then not even the replies before it are sent.
+            if let Some(reason) = self.peer.dropped() {
+                return Ok(Some(reason));
+            }
             self.send()?;
             if let Some(reason) = self.limit_reached() {
                 return Ok(Some(reason));
@@ -214,7 +226,7 @@ impl Connection {
                     if self.input_needed > self.query_bytes_max {
                         let text = "Protocol error: the command exceeds client-query-buffer-limit";
                         core.process.count_query_limit();
-                        tracing::info!(id = self.peer.id, address = %self.peer.address, "closing client: {text}");
+                        core.client_log.mistake(&self.peer, text);
                         self.lingers = true;
                         socket::append_error(&mut self.replies, self.session.protocol, text);
                         break Stopped::Ended;
@@ -223,7 +235,7 @@ impl Connection {
                 }
                 Step::Error(error) => {
                     let text = error.to_string();
-                    tracing::info!(id = self.peer.id, address = %self.peer.address, "closing client: {text}");
+                    core.client_log.mistake(&self.peer, &text);
                     self.lingers = true;
                     socket::append_error(&mut self.replies, self.session.protocol, &text);
                     break Stopped::Ended;
@@ -231,6 +243,11 @@ impl Connection {
                 Step::Command { consumed } => consumed,
             };
             let args = self.decoder.args(input);
+            if command::is_http(args.name()) {
+                // What follows is the body of a request that somebody made a browser or a proxy send here.
+                self.peer.drop_for(DropReason::Http);
+                break Stopped::Ended;
+            }
             let out = self.replies.buffer();
             let (node, log, facts) = core.split();
             let outcome = node.execute(&mut self.session, args, now, log, &facts, out);
@@ -299,7 +316,7 @@ impl Connection {
                 core.peers.wait_for_barrier(&self.peer, lsn);
             }
         }
-        let sent = socket::send(&self.stream, &mut self.replies)?;
+        let sent = socket::send(&self.socket.stream, &mut self.replies)?;
         if sent > 0 {
             self.peer.note_stuck(false);
             add(&self.shard.traffic.output, sent);
@@ -340,10 +357,10 @@ impl Connection {
             if self.peer.poll_woken(context).is_ready() {
                 return Poll::Ready(Ok(Ready::Woken));
             }
-            if reads && let Poll::Ready(result) = self.stream.poll_read_ready(context) {
+            if reads && let Poll::Ready(result) = self.socket.stream.poll_read_ready(context) {
                 return Poll::Ready(result.map(|()| Ready::Readable));
             }
-            if writes && let Poll::Ready(result) = self.stream.poll_write_ready(context) {
+            if writes && let Poll::Ready(result) = self.socket.stream.poll_write_ready(context) {
                 return Poll::Ready(result.map(|()| Ready::Writable));
             }
             Poll::Pending
@@ -353,7 +370,7 @@ impl Connection {
 
     /// Takes what has arrived, once.
     fn read(&mut self) -> io::Result<()> {
-        let count = self.stream.try_read_buf(&mut self.input.room());
+        let count = self.socket.stream.try_read_buf(&mut self.input.room());
         if let Ok(count) = count {
             self.input.note_read(count);
         }

@@ -12,7 +12,8 @@
 //!
 //! 1. A reply leaves only when the barrier has passed what it reveals ([`replies`], [`conn`]).
 //! 2. Waiting and changing never mix: the core is never borrowed across an await.
-//! 3. No client waits for another client, and none makes the server hold more memory than its limits say ([`peers`]).
+//! 3. No client waits for another client, and none makes the server hold more memory ([`peers`]) or
+//!    more descriptors ([`places`]) than its limits say.
 //! 4. A failed sync ends the process at once ([`exit::end_at_once`]).
 //! 5. Nothing on disk is touched before the configuration is known to be good and the port is ours ([`startup`]).
 //!
@@ -34,6 +35,7 @@ pub mod listener;
 pub mod logging;
 pub mod peer;
 pub mod peers;
+pub mod places;
 pub mod procfs;
 pub mod replies;
 pub mod shutdown;

@@ -22,9 +22,6 @@ const BACKLOG: i32 = 1024;
 /// the loop would spin, because the waiting connection stays.
 const ERROR_PAUSE: Duration = Duration::from_millis(100);
 
-/// Refused clients that may be told so at one time; the next ones are closed without a word.
-const REFUSALS_MAX: usize = 64;
-
 /// A silent peer is asked after so long whether it is still there.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(300);
 const KEEPALIVE_EVERY: Duration = Duration::from_secs(100);
@@ -73,7 +70,6 @@ impl Bound {
 
 /// Accepts until the shard stops.
 pub async fn accept(shard: Rc<Shard>, listener: TcpListener) {
-    let refusals = Rc::new(());
     let mut complained_at = None;
     loop {
         let accepted = tokio::select! {
@@ -82,7 +78,7 @@ pub async fn accept(shard: Rc<Shard>, listener: TcpListener) {
             accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, address)) => take(&shard, stream, address, &refusals),
+            Ok((stream, address)) => take(&shard, stream, address),
             Err(error) => {
                 let now = Instant::now();
                 if complained_at.is_none_or(|at| now.duration_since(at) > Duration::from_secs(1)) {
@@ -95,27 +91,28 @@ pub async fn accept(shard: Rc<Shard>, listener: TcpListener) {
     }
 }
 
-fn take(shard: &Rc<Shard>, stream: TcpStream, address: SocketAddr, refusals: &Rc<()>) {
+/// Serves it, or tells it that there is no room, or closes it, so that what is open stays within the bounds of
+/// [`places`](crate::places).
+fn take(shard: &Rc<Shard>, stream: TcpStream, address: SocketAddr) {
     let mut core = shard.core.borrow_mut();
-    if core.peers.len() >= shard.options.maxclients {
-        core.process.count_rejected();
-        tracing::info!(%address, "client refused: maxclients ({}) are connected", shard.options.maxclients);
-        if Rc::strong_count(refusals) <= REFUSALS_MAX {
-            let refusal = Rc::clone(refusals);
-            tokio::task::spawn_local(async move {
-                socket::refuse(stream).await;
-                drop(refusal);
-            });
+    let socket = match shard.places.serve(stream) {
+        Ok(socket) => socket,
+        Err(stream) => {
+            core.process.count_rejected();
+            core.client_log.refused(address, shard.options.maxclients);
+            if let Some(socket) = shard.places.refuse(stream) {
+                tokio::task::spawn_local(socket::refuse(socket));
+            }
+            return;
         }
-        return;
-    }
+    };
     core.process.count_accepted();
     // Replies are small and awaited; a peer that vanished is found out by the kernel. Neither is worth a connection.
-    let _ = stream.set_nodelay(true);
+    let _ = socket.stream.set_nodelay(true);
     let keepalive = TcpKeepalive::new()
         .with_time(KEEPALIVE_AFTER)
         .with_interval(KEEPALIVE_EVERY);
-    let _ = SockRef::from(&stream).set_tcp_keepalive(&keepalive);
+    let _ = SockRef::from(&socket.stream).set_tcp_keepalive(&keepalive);
     let peer = core.peers.add(address, Instant::now());
-    tokio::task::spawn_local(conn::serve(Rc::clone(shard), stream, peer));
+    tokio::task::spawn_local(conn::serve(Rc::clone(shard), socket, peer));
 }

@@ -30,6 +30,8 @@ pub enum DropReason {
     Partial,
     /// Idle for longer than `timeout`.
     Idle,
+    /// It sent a line of an HTTP request as a command.
+    Http,
     /// The server stops and the client did not take its last replies in time.
     Stopping,
 }
@@ -44,6 +46,10 @@ impl fmt::Display for DropReason {
             DropReason::Stuck => "it took none of its replies for 60 seconds",
             DropReason::Partial => "a command stayed unfinished for 60 seconds",
             DropReason::Idle => "it was idle for longer than timeout",
+            DropReason::Http => {
+                "it sent an HTTP request (POST or Host:), which may be an attack through somebody's browser; nothing that \
+                 follows is carried out"
+            }
             DropReason::Stopping => "the server stops and it does not take its last replies",
         })
     }

@@ -126,6 +126,7 @@ pub async fn stop(core_loop: &mut CoreLoop) -> Exit {
         core_loop.turn().await;
     }
 
+    core_loop.shard.core.borrow_mut().client_log.report_all();
 
     tracing::info!("stopping: syncing and sealing the log");
     let patience = Instant::now() + CLOSE_WITHIN;

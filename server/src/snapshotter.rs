@@ -24,6 +24,7 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use crate::clock::wall_time;
 use crate::core::Shard;
 use crate::exit::end_at_once;
+use crate::logging::ClientLine;
 use crate::peer::{Peer, SaveResult};
 
 /// Bytes encoded in one step: well below 200 µs.
@@ -185,7 +186,6 @@ impl Snapshots {
                 Ok(())
             }
             Err(reason) => {
-                tracing::error!("snapshot failed: {reason}; the server goes on, and the log is kept instead");
                 self.not_before = Some(Instant::now() + RETRY_AFTER);
                 Err(reason)
             }
@@ -209,7 +209,18 @@ enum Piece {
 /// Takes one snapshot; [`Snapshots`] has noted that it runs.
 pub async fn run(shard: Rc<Shard>) {
     let result = take(&shard).await;
-    shard.core.borrow_mut().snapshots.ended(result);
+    {
+        let mut core = shard.core.borrow_mut();
+        if let Err(reason) = &result {
+            core.client_log
+                .write(ClientLine::SnapshotFailed, Instant::now(), || {
+                    tracing::error!(
+                        "snapshot failed: {reason}; the server goes on, and the log is kept instead"
+                    );
+                });
+        }
+        core.snapshots.ended(result);
+    }
     // The loop looks whether another one is to follow.
     shard.commit_wanted.notify_one();
 }
@@ -218,14 +229,17 @@ async fn take(shard: &Rc<Shard>) -> Result<Lsn, String> {
     let (start, storage, control, cluster) = {
         let mut core = shard.core.borrow_mut();
         core.snapshots.records_at_start = core.process.records();
+        let start = core.node.appended();
+        core.client_log.write(ClientLine::Snapshot, Instant::now(), || {
+            tracing::info!(start = start.get(), "snapshot begins");
+        });
         (
-            core.node.appended(),
+            start,
             core.storage.clone(),
             core.control.clone(),
             core.process.identity.cluster,
         )
     };
-    tracing::info!(start = start.get(), "snapshot begins");
     let (pieces, received) = mpsc::channel(PIECES_WAITING);
     let (report, finished) = oneshot::channel();
     let body = move || {

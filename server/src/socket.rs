@@ -12,6 +12,7 @@ use idem_protocol::resp::encode::{Reply, encode};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
+use crate::places::Socket;
 use crate::replies::Replies;
 
 /// How long a connection that is being closed after an error still takes (and drops) what its client sends. Without
@@ -52,17 +53,18 @@ pub fn append_error(replies: &mut Replies, protocol: Protocol, text: &str) {
 }
 
 /// Tells a client that there is no room for it, and closes.
-pub async fn refuse(stream: TcpStream) {
+pub async fn refuse(socket: Socket) {
     let mut replies = Replies::default();
     append_error(&mut replies, Protocol::Resp2, "max number of clients reached");
     replies.release(Lsn::ZERO);
-    if stream.writable().await.is_ok() && send(&stream, &mut replies).is_ok() {
-        linger(stream).await;
+    if socket.stream.writable().await.is_ok() && send(&socket.stream, &mut replies).is_ok() {
+        linger(socket).await;
     }
 }
 
 /// Closes the sending side, then drops what still arrives until the peer closes too, for a short while.
-pub async fn linger(mut stream: TcpStream) {
+pub async fn linger(mut socket: Socket) {
+    let stream = &mut socket.stream;
     let drain = async {
         stream.shutdown().await?;
         let mut dropped = 0;

@@ -12,6 +12,7 @@ use idem_wal::thread::WalEvent;
 
 use super::{Core, SWEEP_EVERY, TICK_EVERY, TICK_SOON};
 use crate::clock::{boot_time, wall_time};
+use crate::logging::ClientLine;
 
 /// What can wake the core. A new source of work is a new line here.
 #[derive(Debug)]
@@ -124,12 +125,15 @@ impl Core {
                 start,
                 removed_segments,
             } => {
-                tracing::info!(start = start.get(), removed_segments, "snapshot published");
+                self.client_log.write(ClientLine::Snapshot, now, || {
+                    tracing::info!(start = start.get(), removed_segments, "snapshot published");
+                });
                 self.snapshots.published(Ok(()));
                 self.log_size_wanted = true;
             }
             ChoreEvent::Failed { what } => {
-                tracing::error!("{what}");
+                self.client_log
+                    .write(ClientLine::SnapshotFailed, now, || tracing::error!("{what}"));
                 self.snapshots.published(Err(what));
             }
         }
@@ -147,6 +151,7 @@ impl Core {
         if now >= self.sweep_at {
             self.sweep_at = now + SWEEP_EVERY;
             self.peers.sweep(now, self.idle_after);
+            self.client_log.report(now);
             if let Some(step_ms) = self.clock.observe_wall(wall_time(), boot_time()) {
                 tracing::warn!(
                     "the wall clock was stepped by {step_ms} ms; deadlines follow the server's own clock, which does not \

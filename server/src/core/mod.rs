@@ -41,7 +41,9 @@ use self::space::Space;
 use crate::clock::Clock;
 use crate::config::Options;
 use crate::facts::{FactsView, Process, Traffic};
+use crate::logging::ClientLog;
 use crate::peers::Peers;
+use crate::places::{Bounds, Places, descriptors_allowed};
 use crate::shutdown::Signals;
 use crate::snapshotter::{self, Snapshots};
 
@@ -132,6 +134,8 @@ pub struct Core {
     pub snapshots: Snapshots,
     /// What INFO says about the process and the log.
     pub process: Process,
+    /// Log lines that clients cause.
+    pub client_log: ClientLog,
     /// How threads report.
     pub events: UnboundedSender<Event>,
     /// No ticks, no new snapshots: the server stops.
@@ -187,6 +191,7 @@ impl Core {
             peers: Peers::new(options.client_buffers_total),
             snapshots: parts.snapshots,
             process: parts.process,
+            client_log: ClientLog::default(),
             events: parts.events,
             stopping: false,
             idle_after: options.timeout,
@@ -264,6 +269,8 @@ pub struct Shard {
     pub core: RefCell<Core>,
     /// As checked at the start.
     pub options: Options,
+    /// Of its clients' sockets.
+    pub places: Places,
     /// Counted where bytes move.
     pub traffic: Rc<Traffic>,
     /// [`Event::Work`] for the core loop.
@@ -279,6 +286,7 @@ impl Shard {
         Rc::new(Shard {
             traffic: Rc::clone(&core.process.traffic),
             core: RefCell::new(core),
+            places: Places::new(Bounds::within(descriptors_allowed(), options.maxclients)),
             options,
             commit_wanted: Notify::new(),
             stop: Notify::new(),

@@ -1,40 +1,35 @@
-//! File descriptors: every client is one, and running out of them must not hit the log.
+//! File descriptors at the start: room for all clients and for the log, or fewer clients. What they are for is in
+//! [`places`](crate::places).
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Descriptors that are not clients': segments, snapshots, the directory, the listener, the runtime's own.
-const RESERVED: u64 = 64;
+use crate::places::{Bounds, descriptors_allowed};
 
-/// Raises the limit of open files for `maxclients` clients as far as it goes; how many clients it then allows.
+/// Raises the limit of open files for `maxclients` clients as far as it goes; how many clients it then allows, 1 or more.
 pub(super) fn clients_allowed(maxclients: usize) -> usize {
-    let wanted = u64::try_from(maxclients)
-        .unwrap_or(u64::MAX)
-        .saturating_add(RESERVED);
-    let limit = getrlimit(Resource::Nofile);
-    // No limit is `None`.
-    if limit.current.is_none_or(|current| current >= wanted) {
-        return maxclients;
-    }
-    let current = limit.maximum.map_or(wanted, |maximum| maximum.min(wanted));
-    let raised = setrlimit(
-        Resource::Nofile,
-        Rlimit {
-            current: Some(current),
-            maximum: limit.maximum,
-        },
-    );
-    let current = if raised.is_ok() {
-        current
-    } else {
-        limit.current.unwrap_or(wanted)
-    };
-    let allowed = usize::try_from(current.saturating_sub(RESERVED))
-        .unwrap_or(usize::MAX)
-        .max(1);
+    raise(Bounds::descriptors_for(maxclients));
+    let descriptors = descriptors_allowed();
+    let allowed = Bounds::within(descriptors, maxclients).served;
     if allowed < maxclients {
         tracing::warn!(
-            "maxclients is {allowed} instead of {maxclients}: this process may open only {current} files (ulimit -n)"
+            "maxclients is {allowed} instead of {maxclients}: this process may open only {descriptors} files (ulimit -n)"
         );
     }
-    allowed.min(maxclients)
+    allowed
+}
+
+fn raise(wanted: usize) {
+    if descriptors_allowed() >= wanted {
+        return;
+    }
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let wanted = u64::try_from(wanted).unwrap_or(u64::MAX);
+    // No limit is `None`. What cannot be raised is no error: fewer clients will do.
+    let _ = setrlimit(
+        Resource::Nofile,
+        Rlimit {
+            current: Some(maximum.map_or(wanted, |maximum| maximum.min(wanted))),
+            maximum,
+        },
+    );
 }
