@@ -258,6 +258,8 @@ impl Connection {
                 }
                 Outcome::Close { depends_on } => {
                     self.replies.mark(depends_on);
+                    // There may be more in the socket, and the client has to be able to read the last reply.
+                    self.lingers = true;
                     Some(Stopped::Ended)
                 }
                 Outcome::Snapshot { wait, depends_on } => {

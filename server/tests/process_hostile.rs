@@ -122,6 +122,22 @@ fn a_limit_that_leaves_nearly_nothing_still_serves_one() {
     assert!(saves(&mut client));
 }
 
+/// What redis-py's `pipeline()` sends by default, in one packet.
+#[test]
+fn nothing_behind_multi_is_executed() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path(), &[]);
+    let mut client = server.connect();
+    client.send(b"SET before 1\r\nMULTI\r\nIDEM k BEGIN f o 60000\r\nEXEC\r\n");
+    assert_eq!(client.line(), "+OK");
+    let reply = client.line();
+    assert!(reply.starts_with("-ERR unknown command 'MULTI'"), "{reply}");
+    assert_eq!(client.rest(), b"", "the connection is closed");
+    let mut other = server.connect();
+    other.check("IDEM k INSPECT", "$-1\r\n");
+    other.check("GET before", "$1\r\n1\r\n");
+}
+
 #[test]
 fn an_http_request_is_no_command() {
     let (dir, began) = (tempfile::tempdir().unwrap(), Instant::now());

@@ -18,6 +18,9 @@ use crate::session::{Session, SessionChange};
 const NO_SPACE: &str = "MISCONF No space can be reserved in the log: nothing was written. Reads are answered, and writes \
                         work again when there is space.";
 
+const NO_TRANSACTIONS: &str = "ERR unknown command 'MULTI': there are no transactions in this version. Nothing behind it \
+                               is executed, and the connection is closed.";
+
 impl Node {
     /// Runs one command at `now` and appends its reply to `out`.
     ///
@@ -37,6 +40,12 @@ impl Node {
 
         let route = match command::resolve(args) {
             Ok(route) => route,
+            Err(_) if command::begins_transaction(args.name()) => {
+                self.refuse(session, NO_TRANSACTIONS.into(), out);
+                return Outcome::Close {
+                    depends_on: Lsn::ZERO,
+                };
+            }
             Err(text) => return self.refuse(session, text, out),
         };
         let scratch = Scratch::default();

@@ -45,6 +45,27 @@ fn connection_commands() {
     );
 }
 
+/// A pipeline that a client wraps in a transaction must not be carried out and reported as failed.
+#[test]
+fn multi_is_refused_and_closes_the_connection() {
+    for name in ["MULTI", "multi", "Multi extra"] {
+        let mut world = World::new(Durability::Always);
+        let ran = world.line(name);
+        assert!(
+            matches!(ran.outcome, Outcome::Close { depends_on } if depends_on == Lsn::ZERO),
+            "{name}: {ran:?}"
+        );
+        assert!(
+            ran.text().starts_with("-ERR unknown command 'MULTI'"),
+            "{name}: {ran:?}"
+        );
+    }
+    check_in(
+        &mut World::new(Durability::Always),
+        "EXEC => -ERR unknown command 'EXEC'",
+    );
+}
+
 #[test]
 fn hello() {
     let mut world = World::new(Durability::Always);
