@@ -44,7 +44,7 @@ Bytes that are no printable UTF-8 are written \\xNN, a backslash is doubled; --k
 
 Examples:
   walctl dump /var/lib/idemd --key order:42 --values
-  walctl dump /var/lib/idemd --prefix 'idem:http:v1:' --opcode 53 --json
+  walctl dump /var/lib/idemd --prefix 'order:' --opcode 53 --json
   walctl dump /var/lib/idemd --from-time 2026-01-31T12:00:00+01:00 --values
   walctl dump /var/lib/idemd --from-lsn 4096 --to-lsn 8192 --frames
 

@@ -142,7 +142,9 @@ fn check_verdict(judgement: &Judgement, options: &Options) -> Result<(), StartEr
                 tracing::warn!("{}", describe(finding));
             }
             tracing::warn!(
-                "{letter} {word}: what follows lsn {lsn} is cut off and kept as wal/cut-*.bin; `walctl verify {}` shows it",
+                "{letter} {word}: what follows lsn {lsn} is copied to wal/cut-{:020}-*.bin and cut off; `walctl dump {} \
+                 --to-lsn {lsn}` shows what stays",
+                lsn.get(),
                 options.dir.display()
             );
         }

@@ -40,7 +40,8 @@ fn cut_time(name: &str) -> Option<u64> {
 }
 
 /// Removes what earlier runs left under temporary names: never used, since nobody knows what of it reached the disk.
-/// Returns what went.
+/// Returns what went, without the
+/// spares.
 pub(crate) fn remove_leftovers<S: Storage>(storage: &S) -> Result<Vec<String>, OpenError> {
     let mut removed = Vec::new();
     let is_leftover = |dir: Dir, name: &str| match dir {
@@ -58,7 +59,10 @@ pub(crate) fn remove_leftovers<S: Storage>(storage: &S) -> Result<Vec<String>, O
             storage
                 .remove(dir, &name)
                 .map_err(|error| OpenError::io(what(), error))?;
-            removed.push(dir.join(&name));
+            // Spares are left by every run; what else is there tells of one that was interrupted.
+            if !name.starts_with(SPARE_PREFIX) {
+                removed.push(dir.join(&name));
+            }
         }
     }
     Ok(removed)

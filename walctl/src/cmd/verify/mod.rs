@@ -2,13 +2,16 @@
 //!
 //! All snapshots are read to their end, not only the one that a start would use. A live directory is judged up to its
 //! newest synced mark; whether it is live is asked before and, when something is wrong, again afterwards: a server that
-//! started meanwhile writes what would look like damage.
+//! started meanwhile writes what would look like damage. Nor is it a finding when its server removes a snapshot before it was
+//! read.
 
 mod report;
 
+use std::io;
 use std::sync::Arc;
 
-use idem_wal::recovery::{Ignore, JudgeOptions, Judgement, Verdict, judge};
+use idem_wal::recovery::{Finding, FindingKind, Ignore, JudgeOptions, Judgement, Verdict, judge};
+use idem_wal::storage::Storage;
 
 use crate::cli::VerifyArgs;
 use crate::exit::{Exit, Failure};
@@ -50,11 +53,66 @@ fn judge_view(view: &View) -> Result<(Judgement, bool), Failure> {
             all_snapshots: true,
             live,
         };
-        let judgement = judge(view, &options, &mut Ignore);
+        let mut judgement = judge(view, &options, &mut Ignore);
         if !live && judgement.verdict != Verdict::Clean && view.is_live()? {
             live = true;
             continue;
         }
+        if live {
+            forget_removed(view, &mut judgement.findings);
+        }
         return Ok((judgement, live));
+    }
+}
+
+/// Takes back what stands beside the verdict about files that are gone by now: their server needs them no more.
+fn forget_removed<S: Storage>(storage: &S, findings: &mut Vec<Finding>) {
+    findings.retain(|finding| {
+        let Some(place) = finding.place.as_ref().filter(|place| !place.name.is_empty()) else {
+            return true;
+        };
+        let is_gone = || {
+            let error = storage.open(place.dir, &place.name).err();
+            error.is_some_and(|error| error.kind() == io::ErrorKind::NotFound)
+        };
+        finding.kind != FindingKind::Beside || !is_gone()
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use idem_wal::recovery::{Found, Row};
+    use idem_wal::storage::{Dir, DiskStorage};
+
+    #[test]
+    fn what_stands_beside_the_verdict_is_said_of_files_that_are_still_there() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::create_dir(directory.path().join("snap")).unwrap();
+        std::fs::write(directory.path().join("snap/there"), b"").unwrap();
+        let storage = DiskStorage::open(directory.path()).unwrap();
+        let finding = |kind, message: &str, name: Option<&str>| Finding {
+            kind,
+            message: message.to_owned(),
+            place: name.map(|name| Found {
+                dir: Dir::Snap,
+                name: name.to_owned(),
+                offset: 0,
+            }),
+            lsn: None,
+            promised: None,
+            expected_crc: None,
+            found_crc: None,
+        };
+        let mut findings = vec![
+            finding(FindingKind::Beside, "damaged", Some("there")),
+            finding(FindingKind::Beside, "removed", Some("gone")),
+            finding(FindingKind::Beside, "of a directory", Some("")),
+            finding(FindingKind::Beside, "of none", None),
+            finding(FindingKind::Row(Row::G), "a reason", Some("gone")),
+        ];
+        forget_removed(&storage, &mut findings);
+        let left: Vec<&str> = findings.iter().map(|finding| &finding.message[..]).collect();
+        assert_eq!(left, ["damaged", "of a directory", "of none", "a reason"]);
     }
 }
