@@ -139,11 +139,6 @@ impl Finding {
         self
     }
 
-    pub(crate) fn promised(mut self, lsn: Lsn) -> Self {
-        self.promised = Some(lsn);
-        self
-    }
-
     pub(crate) fn crcs(mut self, expected: u32, found: u32) -> Self {
         self.expected_crc = Some(expected);
         self.found_crc = Some(found);

@@ -19,17 +19,38 @@ const CHUNK_BYTES: usize = 1 << 20;
 const ALIGN: usize = 8;
 const _: () = assert!(FRAME_ALIGN == 8, "the two say the same");
 
-/// What follows L.
-#[derive(Clone, Debug, Default)]
+/// A frame header that stands after L.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Witness {
+    /// Where it stands.
+    pub(crate) offset: u64,
+    /// What it says.
+    pub(crate) header: FrameHeader,
+}
+
+/// What follows L: no more than the rows ask for, however many headers there are.
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct After {
     /// Anything but zeros.
     pub(crate) junk: bool,
-    /// Headers found, without one at L itself.
-    pub(crate) witnesses: Vec<(u64, FrameHeader)>,
+    /// The first header, without one at L itself.
+    pub(crate) first: Option<Witness>,
+    /// The one that promises most.
+    pub(crate) highest: Option<Witness>,
+    /// Whether one of them begins at lsn(L).
+    pub(crate) begins_at_end: bool,
 }
 
-/// The most witnesses that are remembered one by one; a log's tail has thousands at most, a crafted file may have more.
-const WITNESSES_MAX: usize = 1 << 16;
+impl After {
+    fn add(&mut self, witness: Witness, end: Lsn) {
+        self.first.get_or_insert(witness);
+        self.begins_at_end |= witness.header.lsn == end;
+        let known = self.highest.map(|highest| highest.header.synced);
+        if known.is_none_or(|known| witness.header.synced > known) {
+            self.highest = Some(witness);
+        }
+    }
+}
 
 /// Reads from L to the end of the file. `tail` takes the bytes when they are to be kept.
 pub(crate) fn search<F: StorageFile>(
@@ -64,8 +85,8 @@ pub(crate) fn search<F: StorageFile>(
                 continue;
             };
             let inside = at + FRAME_HEADER_BYTES as u64 + u64::from(header.payload_bytes) <= file_bytes;
-            if inside && is_plausible(lsn, at - start, header.lsn) && after.witnesses.len() < WITNESSES_MAX {
-                after.witnesses.push((at, header));
+            if inside && is_plausible(lsn, at - start, header.lsn) {
+                after.add(Witness { offset: at, header }, lsn);
             }
         }
         // A header that begins in the last 31 bytes is looked at with the next chunk; one that began earlier was seen.

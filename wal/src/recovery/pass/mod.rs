@@ -1,0 +1,289 @@
+//! One reading of a directory, from the control file to what stands after L.
+//!
+//! [`Pass::run`] is the order of things: what is there (`inventory`), whether it fits together (`checks`), frame by frame up
+//! to L (`frames`), what stands behind it and beside it (`after`), and the row.
+
+mod after;
+mod checks;
+mod frames;
+
+use std::collections::VecDeque;
+
+use idem_protocol::{Epoch, HistoryEntry, Lsn, UnixMs};
+
+use super::cases::{Evidence, Row};
+use super::inventory::{self, ControlFound, SegmentFile, Snapshots};
+use super::judge::{JudgeOptions, Sink};
+use super::judgement::{Finding, FindingKind, Judgement, LogEnd, SegmentSummary, SnapshotSummary};
+use super::tail::TailImage;
+use crate::reader::{SegmentReader, Stop, snapshot};
+use crate::storage::{Dir, Storage};
+
+/// What a reading ends with.
+pub(super) enum Outcome {
+    Judged(Box<Judgement>),
+    /// The log has another record where this snapshot ends: read again without it.
+    SnapshotContradicted(Lsn),
+}
+
+/// The state of one reading.
+pub(super) struct Pass<'a, S: Storage> {
+    storage: &'a S,
+    options: &'a JudgeOptions,
+    excluded: &'a [Lsn],
+    evidence: Evidence,
+    findings: Vec<Finding>,
+    segments: Vec<SegmentSummary>,
+    epochs: Vec<HistoryEntry>,
+    records: u64,
+    /// Segments wholly below the snapshot.
+    unjudged: usize,
+    /// Of a live directory: the end and the number of records of each frame above the highest mark so far.
+    unvouched: VecDeque<(Lsn, u64)>,
+    log_time: UnixMs,
+    epoch: Epoch,
+    /// The highest synced mark of a valid frame.
+    mark: Lsn,
+    last_record_crc: u32,
+    /// Ends of snapshots that the log has to agree with, and whether it does.
+    ends: Vec<SnapshotEnd>,
+}
+
+struct SnapshotEnd {
+    start: Lsn,
+    end: Lsn,
+    crc: u32,
+    used: bool,
+    agreed: bool,
+}
+
+/// Where reading stopped.
+struct Reached<S: Storage> {
+    segment: SegmentFile,
+    reader: Option<SegmentReader<S::File>>,
+    offset: u64,
+    lsn: Lsn,
+    is_newest: bool,
+    segment_crc: u32,
+    last_seal: bool,
+    stop: Option<Stop>,
+    tail: Option<TailImage>,
+}
+
+impl<'a, S: Storage> Pass<'a, S> {
+    pub(super) fn new(storage: &'a S, options: &'a JudgeOptions, excluded: &'a [Lsn]) -> Self {
+        Pass {
+            storage,
+            options,
+            excluded,
+            evidence: Evidence::default(),
+            findings: Vec::new(),
+            segments: Vec::new(),
+            epochs: Vec::new(),
+            records: 0,
+            unjudged: 0,
+            unvouched: VecDeque::new(),
+            log_time: UnixMs::ZERO,
+            epoch: Epoch::default(),
+            mark: Lsn::ZERO,
+            last_record_crc: 0,
+            ends: Vec::new(),
+        }
+    }
+
+    fn note(&mut self, row: Row, finding: Finding) {
+        let flag = match row {
+            Row::I => &mut self.evidence.read_failed,
+            Row::H => &mut self.evidence.foreign,
+            Row::G => &mut self.evidence.incomplete,
+            Row::J => &mut self.evidence.impossible,
+            _ => unreachable_row(row),
+        };
+        *flag = true;
+        self.findings.push(Finding {
+            kind: FindingKind::Row(row),
+            ..finding
+        });
+    }
+
+    fn reason(&mut self, row: Row, message: impl Into<String>) -> &mut Finding {
+        self.findings.push(Finding::new(FindingKind::Row(row), message));
+        self.findings.last_mut().expect("a finding was pushed")
+    }
+
+    fn read_failed(&mut self, what: &str, dir: Dir, name: &str, error: &dyn std::fmt::Display) {
+        let message = format!("{what} cannot be read: {error}");
+        self.note(
+            Row::I,
+            Finding::new(FindingKind::Row(Row::I), message).at(dir, name, 0),
+        );
+    }
+
+    pub(super) fn run(mut self, sink: &mut dyn Sink) -> Outcome {
+        let found = inventory::read_control(self.storage);
+        let listed = inventory::list_segments(self.storage).and_then(|segments| {
+            let snapshots = snapshot::list(self.storage)?;
+            Ok((segments, snapshots))
+        });
+        let ((mut segments, strange), (starts, strange_snapshots)) = match listed {
+            Ok(listed) => listed,
+            Err(error) => {
+                self.read_failed("the directory", Dir::Wal, "", &error);
+                return self.finish(&found, Snapshots::default(), None, None, None);
+            }
+        };
+        match inventory::is_new(
+            self.storage,
+            &found,
+            &segments,
+            !starts.is_empty() || !strange_snapshots.is_empty(),
+        ) {
+            Ok(true) if strange.is_empty() => {
+                return Outcome::Judged(Box::new(self.judgement(Row::New, None, Lsn::ZERO)));
+            }
+            Ok(_) => {}
+            Err(error) => self.read_failed("the only segment", Dir::Wal, &segments[0].name, &error),
+        }
+        self.check_control(&found);
+        for name in strange {
+            let finding = Finding::new(
+                FindingKind::Row(Row::G),
+                "not the name of a segment, though it ends in .wal",
+            );
+            self.note(Row::G, finding.at(Dir::Wal, &name, 0));
+        }
+        for name in strange_snapshots {
+            let finding = Finding::new(FindingKind::Beside, "not the name of a snapshot; it is not used");
+            self.findings.push(finding.at(Dir::Snap, &name, 0));
+        }
+        let identity = inventory::identity(&found, &segments);
+        self.check_headers(&segments, identity);
+        let cluster = identity.map(|(_, cluster)| cluster);
+        let mut snapshots = inventory::read_snapshots(
+            self.storage,
+            &starts,
+            self.excluded,
+            cluster,
+            self.options.all_snapshots,
+            sink,
+        );
+        for finding in std::mem::take(&mut snapshots.findings) {
+            if finding.kind == FindingKind::Beside {
+                self.findings.push(finding);
+            } else {
+                self.note(Row::H, finding);
+            }
+        }
+        let start = snapshots
+            .used
+            .as_ref()
+            .map_or(Lsn::ZERO, |snapshot| snapshot.header.start_lsn);
+
+        let aside = match self.take_unborn(&mut segments) {
+            Ok(aside) => aside,
+            Err((name, error)) => {
+                self.read_failed("the newest segment", Dir::Wal, &name, &error);
+                None
+            }
+        };
+        self.check_newest(&found, &segments);
+        let judged = segments
+            .partition_point(|segment| segment.first <= start)
+            .saturating_sub(1);
+        self.check_kept(segments.get(..=judged).unwrap_or_default());
+        let judged: Vec<SegmentFile> = segments.drain(judged.min(segments.len())..).collect();
+        if judged.is_empty() {
+            self.note(
+                Row::G,
+                Finding::new(FindingKind::Row(Row::G), "no segment of the log is left"),
+            );
+            return self.finish(&found, snapshots, None, aside, Some(start));
+        }
+        for segment in &judged {
+            if let Err(error) = &segment.read {
+                self.read_failed("a segment", Dir::Wal, &segment.name, error);
+            }
+        }
+        self.check_chain(&judged, start);
+        self.expect_ends(&snapshots, &judged[0]);
+        let reached = match self.read(judged, start, sink) {
+            Ok(reached) => reached,
+            Err((name, error)) => {
+                self.read_failed("a segment", Dir::Wal, &name, &error);
+                return self.finish(&found, snapshots, None, aside, Some(start));
+            }
+        };
+        for end in &self.ends {
+            if end.used && !end.agreed && end.end <= reached.lsn {
+                return Outcome::SnapshotContradicted(end.start);
+            }
+        }
+        self.finish(&found, snapshots, Some(reached), aside, Some(start))
+    }
+
+    fn finish(
+        mut self,
+        found: &ControlFound,
+        snapshots: Snapshots,
+        reached: Option<Reached<S>>,
+        aside: Option<String>,
+        start: Option<Lsn>,
+    ) -> Outcome {
+        let control = match found {
+            ControlFound::Good(control) => Some(control.as_ref().clone()),
+            _ => None,
+        };
+        let lsn = reached
+            .as_ref()
+            .map_or(start.unwrap_or_default(), |reached| reached.lsn);
+        let end = reached.and_then(|reached| self.look_after(reached, &snapshots, control.as_ref()));
+        for stale in self
+            .ends
+            .iter()
+            .filter(|end| !end.used && !end.agreed && end.end <= lsn)
+        {
+            let name = idem_protocol::wal::snapshot_name(stale.start);
+            let finding = Finding::new(
+                FindingKind::Beside,
+                "the log contradicts this snapshot; it would not be used",
+            );
+            self.findings.push(finding.at(Dir::Snap, &name, 0).lsn(stale.end));
+        }
+        let row = self.evidence.classify();
+        let mut judgement = self.judgement(row, end, lsn);
+        judgement.control = control;
+        judgement.aside = aside;
+        judgement.snapshot = snapshots.used.map(|used| SnapshotSummary {
+            name: used.name,
+            start: used.header.start_lsn,
+            end: used.trailer.end_lsn,
+            items: used.items,
+        });
+        Outcome::Judged(Box::new(judgement))
+    }
+
+    fn judgement(self, row: Row, end: Option<LogEnd>, end_lsn: Lsn) -> Judgement {
+        let mut findings = self.findings;
+        findings.sort_by_key(|finding| finding.kind != FindingKind::Row(row));
+        Judgement {
+            verdict: row.into(),
+            row,
+            live: false,
+            end_lsn,
+            log_time: self.log_time,
+            records: self.records,
+            unjudged_segments: self.unjudged,
+            findings,
+            segments: self.segments,
+            control: None,
+            snapshot: None,
+            epochs: self.epochs,
+            end,
+            aside: None,
+        }
+    }
+}
+
+fn unreachable_row(row: Row) -> ! {
+    unreachable!("row {row:?} has no flag of its own")
+}
