@@ -52,8 +52,8 @@ pub struct Snapshots {
     savers: Vec<Rc<Peer>>,
     /// The same for the one that follows.
     next_savers: Vec<Rc<Peer>>,
-    /// Where the publication reports.
-    publishing: Option<oneshot::Sender<Result<(), String>>>,
+    /// The one that is being published, by its start, and where the publication reports.
+    publishing: Option<(Lsn, oneshot::Sender<Result<(), String>>)>,
     /// Start lsn of the newest one.
     last_start: Option<Lsn>,
     /// The log up to here was covered by the last try, for the distance to the next.
@@ -164,9 +164,10 @@ impl Snapshots {
         std::mem::take(&mut self.requested)
     }
 
-    /// Housekeeping has published what it was given, or could not.
-    pub fn published(&mut self, result: Result<(), String>) {
-        if let Some(waiter) = self.publishing.take() {
+    /// Housekeeping has published the snapshot of `start`, or could not.
+    pub fn published(&mut self, start: Lsn, result: Result<(), String>) {
+        // A report about another one says nothing about this one.
+        if let Some((_, waiter)) = self.publishing.take_if(|(publishing, _)| *publishing == start) {
             // Nobody listens when the server stops meanwhile; the snapshot is good all the same.
             let _ = waiter.send(result);
         }
@@ -259,12 +260,12 @@ async fn take(shard: &Rc<Shard>) -> Result<Lsn, String> {
     let (sender, published) = oneshot::channel();
     {
         let mut core = shard.core.borrow_mut();
-        core.snapshots.publishing = Some(sender);
         let FinishedSnapshot {
             temporary,
             start,
             end,
         } = finished;
+        core.snapshots.publishing = Some((start, sender));
         core.housekeeping.send(Chore::PublishSnapshot {
             temporary,
             start,
@@ -358,5 +359,33 @@ async fn wait_synced(shard: &Rc<Shard>, end: Lsn) -> Result<(), String> {
             return Err(STOPS.to_owned());
         }
         moved.await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Snapshots;
+    use idem_protocol::lsn::Lsn;
+    use tokio::sync::oneshot;
+
+    #[test]
+    fn only_its_own_report_ends_a_publication() {
+        for result in [Ok(()), Err("no space".to_owned())] {
+            let mut snapshots = Snapshots::new(1000, None);
+            let (sender, mut published) = oneshot::channel();
+            snapshots.publishing = Some((Lsn::new(70), sender));
+            for other in [0, 69, 71] {
+                snapshots.published(Lsn::new(other), Err("another".to_owned()));
+                snapshots.published(Lsn::new(other), Ok(()));
+                assert!(
+                    published.try_recv().is_err(),
+                    "lsn {other} ended the snapshot of lsn 70"
+                );
+            }
+            snapshots.published(Lsn::new(70), result.clone());
+            assert_eq!(published.try_recv(), Ok(result));
+            // It ends once: what is reported later meets nobody.
+            snapshots.published(Lsn::new(70), Err("late".to_owned()));
+        }
     }
 }

@@ -109,3 +109,24 @@ fn a_snapshot_that_fails_hurts_nobody() {
     assert_eq!(client.info("rdb_last_bgsave_status"), "ok");
     server.terminate().check(0, &["snapshot failed"]);
 }
+
+#[test]
+fn what_cannot_be_removed_is_no_failed_snapshot() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path(), &[]);
+    let mut client = server.connect();
+    client.check("SET k v", "+OK\r\n");
+    client.check("SAVE", "+OK\r\n");
+    client.check("SET k w", "+OK\r\n");
+    client.check("SAVE", "+OK\r\n");
+    // The oldest of three snapshots is to go; a directory does not go the way a file does.
+    let oldest = dir.path().join("snap").join(&snapshots(dir.path())[0]);
+    std::fs::remove_file(&oldest).unwrap();
+    std::fs::create_dir(&oldest).unwrap();
+    client.check("SET k x", "+OK\r\n");
+    client.check("SAVE", "+OK\r\n");
+    server.logged("ERROR removing what is no longer needed");
+    assert_eq!(client.info("rdb_last_bgsave_status"), "ok");
+    assert_eq!(client.info("rdb_saves"), "3");
+    server.terminate().check(0, &["the log is clean"]);
+}

@@ -78,7 +78,15 @@ pub enum ChoreEvent {
         /// Segments that went because of it.
         removed_segments: usize,
     },
-    /// A chore failed and may be asked for again. Serving goes on.
+    /// A snapshot could not be given its name; another one may be made. No [`ChoreEvent::SnapshotPublished`] follows.
+    SnapshotFailed {
+        /// Where replaying it would have begun.
+        start: Lsn,
+        /// What the disk said.
+        reason: String,
+    },
+    /// Something that nobody waits for failed, and is tried again with the next chore of its kind: retention. It says
+    /// nothing about any snapshot.
     Failed {
         /// Which, and why.
         what: String,
@@ -206,9 +214,8 @@ impl<S: Storage> Housekeeper<S> {
                     }
                 }
                 Err(error) => {
-                    let error = may_come_back(error)?;
-                    let what = format!("publishing the snapshot of lsn {start}: {error}");
-                    events(ChoreEvent::Failed { what });
+                    let reason = may_come_back(error)?.to_string();
+                    events(ChoreEvent::SnapshotFailed { start, reason });
                 }
             },
             Chore::Retain { end } => {

@@ -128,13 +128,13 @@ impl Core {
                 self.client_log.write(ClientLine::Snapshot, now, || {
                     tracing::info!(start = start.get(), removed_segments, "snapshot published");
                 });
-                self.snapshots.published(Ok(()));
+                self.snapshots.published(start, Ok(()));
                 self.log_size_wanted = true;
             }
+            ChoreEvent::SnapshotFailed { start, reason } => self.snapshots.published(start, Err(reason)),
             ChoreEvent::Failed { what } => {
                 self.client_log
                     .write(ClientLine::SnapshotFailed, now, || tracing::error!("{what}"));
-                self.snapshots.published(Err(what));
             }
         }
     }

@@ -224,7 +224,10 @@ fn what_cannot_be_published_or_removed_is_reported_and_serving_goes_on() {
         end: Lsn::ZERO,
     };
     let events = handle(&mut log, missing).unwrap();
-    assert!(matches!(events[..], [ChoreEvent::Failed { .. }]), "{events:?}");
+    assert!(
+        matches!(events[..], [ChoreEvent::SnapshotFailed { start: Lsn::ZERO, .. }]),
+        "{events:?}"
+    );
     disk.fail_list(Dir::Wal);
     let events = handle(&mut log, Chore::Retain { end: Lsn::ZERO }).unwrap();
     assert!(matches!(events[..], [ChoreEvent::Failed { .. }]), "{events:?}");

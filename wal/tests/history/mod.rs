@@ -293,7 +293,10 @@ impl Node {
             };
             let failed = RefCell::new(false);
             let result = self.keeper.handle(chore, &|event| {
-                *failed.borrow_mut() |= matches!(event, ChoreEvent::Failed { .. });
+                *failed.borrow_mut() |= matches!(
+                    event,
+                    ChoreEvent::Failed { .. } | ChoreEvent::SnapshotFailed { .. }
+                );
             });
             if self.storage.is_crashed() {
                 return Err(End::Crash);
