@@ -101,13 +101,15 @@ impl Core {
     fn chore_event(&mut self, event: ChoreEvent, now: Instant) {
         match event {
             ChoreEvent::SpareReady(spare) => {
-                if self.log.space.has_failed() {
+                let had_failed = self.log.space.has_failed();
+                self.log.space.ready(spare.bytes);
+                // A small spare says nothing about the large one that could not be made.
+                if had_failed && !self.log.space.has_failed() {
                     tracing::info!(
                         "log space is there again: a spare of {} bytes is ready",
                         spare.bytes
                     );
                 }
-                self.log.space.ready(spare.bytes);
                 self.log.batch.spare_ready(spare);
                 self.log_size_wanted = true;
                 self.peers.log_moved();
