@@ -201,6 +201,7 @@ impl Connection {
         let core = &mut *core;
         let now = core.clock.now();
         let mut executed = 0;
+        let waited = self.stopped == Stopped::Waits;
         let mut consumed_any = false;
         self.stopped = loop {
             if self.replies.unsent_bytes() > BACKPRESSURE_BYTES {
@@ -270,7 +271,7 @@ impl Connection {
                     wait.then_some(Stopped::Waits)
                 }
                 Outcome::Wait => {
-                    core.peers.wait_for_log(&self.peer);
+                    core.peers.wait_for_log(&self.peer, waited && executed == 0);
                     self.shard.commit_wanted.notify_one();
                     break Stopped::Waits;
                 }

@@ -72,6 +72,8 @@ pub struct Peer {
     pub(crate) waits_for: Cell<Option<Lsn>>,
     /// It is on the log's list.
     pub(crate) waits_for_log: Cell<bool>,
+    /// Its place among those who wait for the log; kept until the command that waits is executed.
+    pub(crate) log_ticket: Cell<u64>,
     /// Memory of its input and output buffers, in bytes.
     input_bytes: Cell<usize>,
     output_bytes: Cell<usize>,
@@ -94,6 +96,7 @@ impl Peer {
             saved: RefCell::new(None),
             waits_for: Cell::new(None),
             waits_for_log: Cell::new(false),
+            log_ticket: Cell::new(0),
             input_bytes: Cell::new(0),
             output_bytes: Cell::new(0),
             last_input: Cell::new(now),

@@ -21,6 +21,8 @@ pub struct Peers {
     barrier_waiters: Vec<Rc<Peer>>,
     /// Peers whose next command waits for the log: for space, or for the open group to leave.
     log_waiters: Vec<Rc<Peer>>,
+    /// Places given out among them.
+    log_tickets: u64,
 }
 
 impl Peers {
@@ -33,6 +35,7 @@ impl Peers {
             buffers_limit,
             barrier_waiters: Vec::new(),
             log_waiters: Vec::new(),
+            log_tickets: 0,
         }
     }
 
@@ -125,15 +128,21 @@ impl Peers {
         });
     }
 
-    /// The peer's next command waits for the log.
-    pub fn wait_for_log(&mut self, peer: &Rc<Peer>) {
+    /// The peer's next command waits for the log; `again` when it waited before. A command that was decided in vain keeps
+    /// its place, so that a client with many such commands cannot keep another one's only command waiting.
+    pub fn wait_for_log(&mut self, peer: &Rc<Peer>, again: bool) {
+        if !again {
+            self.log_tickets += 1;
+            peer.log_ticket.set(self.log_tickets);
+        }
         if !peer.waits_for_log.replace(true) {
             self.log_waiters.push(Rc::clone(peer));
         }
     }
 
-    /// The log changed: whoever waits for it decides again.
+    /// The log changed: whoever waits for it decides again, in the order in which they began to wait.
     pub fn log_moved(&mut self) {
+        self.log_waiters.sort_by_key(|peer| peer.log_ticket.get());
         for peer in self.log_waiters.drain(..) {
             peer.waits_for_log.set(false);
             peer.wake();

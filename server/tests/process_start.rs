@@ -235,3 +235,27 @@ fn a_file_and_flags() {
     assert_eq!(client.info("config_file"), path);
     assert!(!dir.path().join("data").exists(), "the flag wins");
 }
+
+/// Somebody restores files in place under a running server: it must not go on telling what no restart will find.
+#[test]
+fn a_log_that_is_replaced_under_the_server_ends_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Server::start(dir.path(), &[]);
+    let mut client = server.connect();
+    client.check("SET before 1", "+OK\r\n");
+    let (wal, aside) = (dir.path().join("wal"), dir.path().join("aside"));
+    std::fs::rename(&wal, &aside).unwrap();
+    std::fs::create_dir(&wal).unwrap();
+    for entry in std::fs::read_dir(&aside).unwrap() {
+        let entry = entry.unwrap();
+        std::fs::copy(entry.path(), wal.join(entry.file_name())).unwrap();
+    }
+    client.send(b"SET after 1\r\n");
+    assert_eq!(client.rest(), b"", "nothing more is told");
+    server.wait().check(
+        1,
+        &["FATAL", "removed or replaced while the server was writing it"],
+    );
+    let server = Server::start(dir.path(), &[]);
+    server.connect().check("GET before", "$1\r\n1\r\n");
+}

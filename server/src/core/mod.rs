@@ -50,13 +50,14 @@ use crate::snapshotter::{self, Snapshots};
 /// How often the node may reclaim memory.
 const TICK_EVERY: Duration = Duration::from_millis(100);
 
-/// The same, while there is more to reclaim than one step did: at once, when everybody else has had a turn. A million
-/// keys that end together have to be gone within a second.
+/// The same, while there is more to reclaim than one step did: at once, when everybody else has had a turn.
 const TICK_SOON: Duration = Duration::ZERO;
 
 /// So many closed groups wait for the wal thread at most; with the open one they hold a bounded number of records that
 /// no disk has.
 const CLOSED_GROUPS_MAX: usize = 64;
+/// The same in bytes: about one full group.
+const CLOSED_BYTES_MAX: usize = 8 << 20;
 
 /// How often the clients' time limits and the wall clock are looked at.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
@@ -92,7 +93,8 @@ impl Log for ShardLog {
     }
 
     fn close_group(&mut self) -> bool {
-        if self.closed.len() >= CLOSED_GROUPS_MAX {
+        let closed: usize = self.closed.iter().map(|group| group.bytes.len()).sum();
+        if self.closed.len() >= CLOSED_GROUPS_MAX || closed >= CLOSED_BYTES_MAX {
             return self.batch.is_empty();
         }
         self.closed.extend(self.batch.take(Vec::new()));

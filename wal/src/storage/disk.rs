@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, renameat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
 use super::{Dir, Storage, StorageFile};
@@ -133,7 +133,10 @@ impl DiskStorage {
         };
         let directory = self.below(dir, index)?;
         match call(&directory) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound && is_removed(&directory) => {
+            // Not so the log's own: a server whose log was taken away must not go on in another one.
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound && dir != Dir::Wal && is_removed(&directory) =>
+            {
                 self.forget(index, &directory);
                 call(&*self.below(dir, index)?)
             }
@@ -246,8 +249,22 @@ impl Storage for DiskStorage {
         }
     }
 
+    fn is_in_place(&self, dir: Dir, name: &str, file: &DiskFile) -> io::Result<bool> {
+        let open = rustix::fs::fstat(&file.file)?;
+        // By the whole path below the data directory, so that a replaced `wal` is noticed as well as a replaced file.
+        match statat(&self.handles.root, dir.join(name), AtFlags::empty()) {
+            Ok(named) => Ok((named.st_dev, named.st_ino) == (open.st_dev, open.st_ino)),
+            Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
+            Err(errno) => Err(errno.into()),
+        }
+    }
+
     fn available_bytes(&self) -> io::Result<u64> {
-        let stat = rustix::fs::fstatvfs(&self.handles.root)?;
+        // `wal` may be a mount of its own.
+        let stat = match self.with(Dir::Wal, |wal| Ok(rustix::fs::fstatvfs(wal)?)) {
+            Ok(stat) => stat,
+            Err(_) => rustix::fs::fstatvfs(&self.handles.root)?,
+        };
         Ok(stat.f_bavail.saturating_mul(stat.f_frsize))
     }
 
@@ -351,6 +368,28 @@ mod tests {
         assert!(other.remove(Dir::Root, "a").is_err());
         assert!(other.sync_dir(Dir::Root).is_err());
         assert_eq!(read_all(&other.open(Dir::Root, "a").unwrap()).unwrap(), b"x");
+    }
+
+    #[test]
+    fn a_file_that_was_taken_away_is_noticed() {
+        let directory = tempfile::tempdir().unwrap();
+        let storage = DiskStorage::open(directory.path()).unwrap();
+        storage.create_dir(Dir::Wal).unwrap();
+        let file = storage.create(Dir::Wal, "a").unwrap();
+        let (wal, aside) = (directory.path().join("wal"), directory.path().join("aside"));
+        let in_place = || storage.is_in_place(Dir::Wal, "a", &file).unwrap();
+        assert!(in_place());
+        // The directory moved, a copy in its place, and everything back again.
+        std::fs::rename(&wal, &aside).unwrap();
+        assert!(!in_place());
+        std::fs::create_dir(&wal).unwrap();
+        std::fs::copy(aside.join("a"), wal.join("a")).unwrap();
+        assert!(!in_place());
+        std::fs::remove_dir_all(&wal).unwrap();
+        std::fs::rename(&aside, &wal).unwrap();
+        assert!(in_place());
+        std::fs::remove_file(wal.join("a")).unwrap();
+        assert!(!in_place());
     }
 
     #[test]

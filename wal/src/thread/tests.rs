@@ -114,6 +114,33 @@ fn groups_handed_over_together_are_told_by_the_sync_that_covers_them() {
 }
 
 #[test]
+fn a_stall_does_not_hold_back_what_was_written_before_it() {
+    let mut bench = Bench::new(Policy::Always);
+    let (mut first, second) = (bench.group(), bench.group());
+    let Job::Group(group) = &mut first else {
+        unreachable!("a group was made")
+    };
+    group.followed = true;
+    bench.give(first).unwrap();
+    bench.disk.fail_writes(0, io::ErrorKind::StorageFull);
+    bench.give(second).unwrap();
+    assert_eq!(
+        bench.events(),
+        [
+            format!("group {RECORD} 0"),
+            format!("sync {RECORD} {RECORD}"),
+            "stalled".to_owned()
+        ]
+    );
+    bench.disk.heal_writes();
+    bench.at(50).unwrap();
+    assert_eq!(
+        bench.events(),
+        ["resumed".to_owned(), format!("group {0} {0}", 2 * RECORD)]
+    );
+}
+
+#[test]
 fn always_syncs_every_group_before_it_says_so() {
     let mut bench = Bench::new(Policy::Always);
     bench.write().unwrap();

@@ -218,6 +218,10 @@ impl<S: Storage, C: Fn() -> Duration> Worker<S, C> {
             ));
         }
         if since.is_none() {
+            // Groups before this one may be written and wait for the sync that this one would have brought.
+            if self.policy == Policy::Always && self.writer.synced() < self.writer.written() {
+                self.sync(events)?;
+            }
             events(WalEvent::Stalled {
                 reason: reason.to_owned(),
             });

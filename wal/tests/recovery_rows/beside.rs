@@ -1,8 +1,8 @@
 //! What stands beside a verdict: snapshots, header copies, leftovers, copies of what was cut.
 
 use crate::history::{Node, Policy, Read, Truth, begin, begin_key, judge_disk};
-use idem_protocol::control::Control;
 use idem_protocol::Epoch;
+use idem_protocol::control::Control;
 use idem_wal::recovery::{FindingKind, Row};
 use idem_wal::storage::Dir;
 use idem_wal::storage::sim::SimDisk;

@@ -2,9 +2,9 @@
 
 use crate::history::{Node, Policy, Read, Truth, begin, begin_key, judge_disk};
 use idem_protocol::Lsn;
+use idem_protocol::UnixMs;
 use idem_protocol::control::Control;
 use idem_protocol::wal::{FrameHeader, SegmentHeader};
-use idem_protocol::UnixMs;
 use idem_wal::recovery::Row;
 use idem_wal::storage::Dir;
 use idem_wal::storage::sim::SimDisk;
