@@ -328,11 +328,14 @@ impl CoreLoop {
     ///
     /// Not to be cancelled: between an event and the hand-over that it calls for lies a yield.
     pub async fn turn(&mut self) -> bool {
-        let deadline = self.shard.core.borrow().next_deadline(Instant::now());
+        let now = Instant::now();
+        let deadline = self.shard.core.borrow().next_deadline(now);
         let event = tokio::select! {
             // Time and signals first: under full load there is always another group.
             biased;
             () = self.signals.recv() => Event::Signal,
+            // The runtime's timer would round what is due now up to the next millisecond.
+            () = std::future::ready(()), if deadline <= now => Event::Timer,
             () = tokio::time::sleep_until(deadline.into()) => Event::Timer,
             Some(event) = self.events.recv() => event,
             () = self.shard.commit_wanted.notified() => Event::Work,
