@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use idem_protocol::control::Control;
 
 use crate::error::{FatalError, WriteError};
-use crate::storage::durable::{sync_directory, sync_file, widen, write_all_at, zero_fill};
+use crate::storage::durable::{sync_directory, sync_file_and_length, widen, write_all_at, zero_fill};
 use crate::storage::{Dir, Storage, StorageFile};
 
 /// The file's name, in the data directory.
@@ -99,7 +99,8 @@ impl<S: Storage> ControlFile<S> {
             };
             WriteError::Retry(error)
         });
-        sync_file(storage, &written?, Dir::Root, CONTROL_TEMPORARY)?;
+        // The space that was kept for it is longer than the contents.
+        sync_file_and_length(storage, &written?, Dir::Root, CONTROL_TEMPORARY)?;
         storage
             .rename(Dir::Root, CONTROL_TEMPORARY, CONTROL_NAME)
             .map_err(WriteError::Retry)?;

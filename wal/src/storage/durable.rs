@@ -76,6 +76,18 @@ pub fn sync_file<S: Storage>(storage: &S, file: &S::File, dir: Dir, name: &str) 
         .map_err(|source| FatalError::new(format!("sync of {}", storage.describe(dir, name)), source))
 }
 
+/// As [`sync_file`], with the length of a file that was made shorter: fdatasync owes a reader only what it needs to find
+/// the data, and a file that is too long again after a power loss would be a damaged one.
+pub fn sync_file_and_length<S: Storage>(
+    storage: &S,
+    file: &S::File,
+    dir: Dir,
+    name: &str,
+) -> Result<(), FatalError> {
+    file.sync_all()
+        .map_err(|source| FatalError::new(format!("sync of {}", storage.describe(dir, name)), source))
+}
+
 /// Syncs a directory; the error names it.
 pub fn sync_directory<S: Storage>(storage: &S, dir: Dir) -> Result<(), FatalError> {
     storage.sync_dir(dir).map_err(|source| {
