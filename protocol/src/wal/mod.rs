@@ -3,6 +3,7 @@
 mod fields;
 pub mod frame;
 mod opcode;
+mod raw;
 pub mod record;
 pub mod scan;
 pub mod segment_header;
@@ -10,7 +11,8 @@ pub mod segment_header;
 pub use fields::{MemberList, Pair, Pairs, Strings, SubRecords};
 pub use frame::{FRAME_ALIGN, FRAME_HEADER_BYTES, FrameHeader, Salt, padded};
 pub use opcode::{DeleteReason, EpochReason, Opcode};
-pub use record::{BodyError, RECORD_BYTES_MAX, RECORD_HEADER_BYTES, RawRecord, Record, RecordError};
+pub use raw::{RawRecord, RecordError};
+pub use record::{BodyError, RECORD_BYTES_MAX, RECORD_HEADER_BYTES, Record};
 pub use segment_header::{
     FORMAT_VERSION, HeaderError, Predecessor, SECOND_COPY_OFFSET, SEGMENT_HEADER_BYTES, SegmentHeader,
     parse_segment_name, parse_snapshot_name, segment_name, snapshot_name,
