@@ -54,6 +54,10 @@ impl Database {
         self.table.iter()
     }
 
+    pub(super) fn sample<'d>(&'d self, at: u64, visit: &mut dyn FnMut(&'d Entry) -> bool) {
+        self.table.sample(at, visit);
+    }
+
     pub(super) fn ordered(&self, from: u64) -> Ordered<'_, Entry> {
         self.table.ordered(from)
     }

@@ -183,6 +183,26 @@ impl<T: Hashed> Table<T> {
         }
     }
 
+    /// Entries from a place chosen by `at` on, in table order, until `visit` says that it is enough or each was seen once.
+    /// The top bits of `at` choose the partition, the others the place inside it. Not uniform where partitions differ in
+    /// size, which is within a factor of two.
+    pub(super) fn sample<'t>(&'t self, at: u64, visit: &mut dyn FnMut(&'t T) -> bool) {
+        let first = self.number(at);
+        for step in 0..self.partitions {
+            let table = &self.partition((first + step) % self.partitions).table;
+            let skipped = match table.len() {
+                0 => continue,
+                // The first partition's entries before the place come last, in the second half of the chain below.
+                len if step == 0 => index(at % u64::try_from(len).expect("a partition is small")),
+                _ => 0,
+            };
+            let mut all = table.iter().skip(skipped).chain(table.iter().take(skipped));
+            if !all.all(&mut *visit) {
+                return;
+            }
+        }
+    }
+
     /// Takes a partition's entries out of a table that is being torn down.
     pub(super) fn pop_partition(&mut self) -> Option<hash_table::IntoIter<T>> {
         let chunk = self.chunks.last_mut()?;

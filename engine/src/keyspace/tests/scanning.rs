@@ -127,3 +127,30 @@ fn equal_hashes_come_together() {
     assert_eq!(keyspace.scan(0, next, 1, &mut |_| seen += 1), 0);
     assert_eq!(seen, 2000);
 }
+
+/// From any place every entry is visited once, and no entry is out of reach of being the first.
+#[test]
+fn samples_reach_everything() {
+    for keys in [0_u32, 1, 5, 3000] {
+        let mut keyspace = Keyspace::new(16, [1, 2, 3, 4]);
+        (0..keys).for_each(|key| put(&mut keyspace, key));
+        let mut firsts = BTreeSet::new();
+        for step in 0..u64::from(keys) * 20 + 3 {
+            let at = step.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            keyspace.sample(0, at, &mut |entry| {
+                firsts.insert(number(entry.key()));
+                false
+            });
+            if step < 3 {
+                let mut seen = Vec::new();
+                keyspace.sample(0, at, &mut |entry| {
+                    seen.push(number(entry.key()));
+                    true
+                });
+                seen.sort_unstable();
+                assert_eq!(seen, (0..keys).collect::<Vec<_>>());
+            }
+        }
+        assert_eq!(firsts.len(), keys as usize);
+    }
+}
