@@ -19,8 +19,46 @@ pub struct Case {
     pub title: String,
     /// Line of its title, from 1.
     pub line: usize,
+    /// Where it is played.
+    pub scope: Scope,
     /// What is done, each with its line.
     pub steps: Vec<(usize, Step)>,
+}
+
+/// Where a case is played. The reasons are for people; a mark without one is refused.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// Against everything.
+    Everywhere,
+    /// `ours-only REASON`: Redis has no such command, or idemd differs on purpose.
+    OursOnly(String),
+    /// `redis>=7.2 REASON`: a Redis of an older version answers otherwise.
+    RedisFrom((u32, u32), String),
+}
+
+impl Scope {
+    /// A mark, when the line is one.
+    fn parse(line: &str) -> Option<Result<Scope, String>> {
+        let (word, reason) = line.split_once(' ').unwrap_or((line, ""));
+        let reason = reason.trim().to_owned();
+        let scope = if word == "ours-only" {
+            Scope::OursOnly(reason.clone())
+        } else {
+            let version = word.strip_prefix("redis>=")?;
+            let numbers = version
+                .split_once('.')
+                .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+            match numbers {
+                Some(numbers) => Scope::RedisFrom(numbers, reason.clone()),
+                None => return Some(Err(format!("`{version}` is no version"))),
+            }
+        };
+        Some(if reason.is_empty() {
+            Err(format!("`{word}` needs a reason"))
+        } else {
+            Ok(scope)
+        })
+    }
 }
 
 /// One line of a case.
@@ -64,16 +102,23 @@ pub fn parse(name: &str, text: &str) -> Result<CaseFile, String> {
             file.cases.push(Case {
                 title: title.trim().to_owned(),
                 line: number,
+                scope: Scope::Everywhere,
                 steps: Vec::new(),
             });
             continue;
         }
-        let step = parse_step(line).map_err(|error| format!("{name}:{number}: {error}"))?;
+        let at = |error: String| format!("{name}:{number}: {error}");
         let case = file
             .cases
             .last_mut()
-            .ok_or_else(|| format!("{name}:{number}: no `== title` before it"))?;
-        case.steps.push((number, step));
+            .ok_or_else(|| at("no `== title` before it".to_owned()))?;
+        match Scope::parse(line) {
+            Some(scope) if case.steps.is_empty() && case.scope == Scope::Everywhere => {
+                case.scope = scope.map_err(at)?;
+            }
+            Some(_) => return Err(at("one mark a case, right under its title".to_owned())),
+            None => case.steps.push((number, parse_step(line).map_err(at)?)),
+        }
     }
     for case in &file.cases {
         check_replies(case).map_err(|error| format!("{name}:{}: {error}", case.line))?;
@@ -140,7 +185,7 @@ fn check_replies(case: &Case) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Step, parse};
+    use super::{Scope, Step, parse};
 
     #[test]
     fn a_file_becomes_steps_with_their_lines() {
@@ -158,10 +203,32 @@ mod tests {
     }
 
     #[test]
+    fn a_mark_says_where_a_case_is_played_and_why() {
+        let text = "== a\nours-only no such command\n> PING\n< any\n== b\nredis>=7.2 new\n== c\n";
+        let scopes: Vec<Scope> = parse("x.case", text)
+            .unwrap()
+            .cases
+            .into_iter()
+            .map(|case| case.scope)
+            .collect();
+        let expected = [
+            Scope::OursOnly("no such command".to_owned()),
+            Scope::RedisFrom((7, 2), "new".to_owned()),
+            Scope::Everywhere,
+        ];
+        assert_eq!(scopes, expected);
+    }
+
+    #[test]
     fn mistakes_are_found_with_their_line() {
         for (text, expected) in [
             ("> PING", "x.case:1: no `== title`"),
             ("== a\nPING", "x.case:2: `PING` is no step"),
+            ("== a\nours-only", "x.case:2: `ours-only` needs a reason"),
+            ("== a\nredis>=7.2", "needs a reason"),
+            ("== a\nredis>=new things", "`new` is no version"),
+            ("== a\n> PING\n< any\nours-only late", "under its title"),
+            ("== a\nours-only x\nours-only y", "one mark"),
             ("== a\n> PING", "replies are missing"),
             ("== a\n< +OK", "a reply to nothing"),
             ("== a\n> PING\nrestart\n< any", "still missing"),

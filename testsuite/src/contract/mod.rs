@@ -5,32 +5,44 @@
 //! server and whatever comes later (a pair that fails over, a stand-in in a client's tests) pass the same suite or fail
 //! it at the same line.
 //!
+//! The cases of Redis's own commands are in `protocol/testdata/commands`, in the same format. They are played against a
+//! real `redis-server` as well ([`RedisTarget`]), so that a difference shows; what is ours only is marked ([`Scope`]).
+//!
 //! Each case starts on empty databases, and runs in RESP2 and in RESP3. Waiting for a deadline is polling with a bound:
 //! a target that owns its clock moves it instead of sleeping.
 
 mod case;
 mod node;
 mod pattern;
+mod redis;
 mod run;
 mod server;
 mod text;
 
-pub use case::{Case, CaseFile, Step, parse};
+pub use case::{Case, CaseFile, Scope, Step, parse};
 pub use node::NodeTarget;
 pub use pattern::Pattern;
+pub use redis::RedisTarget;
 pub use run::{Connection, Report, Target, run};
 pub use server::ServerTarget;
 
 use std::path::{Path, PathBuf};
 
-/// The directory of the cases.
-pub fn directory() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../protocol/testdata/contract")
+/// The contract's cases, by name.
+pub fn files() -> Vec<CaseFile> {
+    files_in("contract")
 }
 
-/// All case files, by name.
-pub fn files() -> Vec<CaseFile> {
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(directory())
+/// The cases of Redis's commands, by name.
+pub fn command_files() -> Vec<CaseFile> {
+    files_in("commands")
+}
+
+fn files_in(directory: &str) -> Vec<CaseFile> {
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../protocol/testdata")
+        .join(directory);
+    let mut paths: Vec<PathBuf> = std::fs::read_dir(directory)
         .expect("the cases are part of the repository")
         .map(|entry| entry.expect("a directory of the repository is readable").path())
         .filter(|path| path.extension().is_some_and(|extension| extension == "case"))

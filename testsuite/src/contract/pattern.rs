@@ -16,14 +16,20 @@ pub enum Pattern {
     Simple(String),
     /// `-CODE text…more`: an error that begins with the first piece and has the others in this order.
     Error(Vec<String>),
+    /// `!CODE text`: exactly this error.
+    WholeError(String),
     /// `:5` or `:1..10`, both ends included.
     Int(i64, i64),
     /// `"bytes"`
     Bulk(Vec<u8>),
     /// `[a, b]`
     Array(Vec<Pattern>),
+    /// `~[a, b]`: an array of these in any order.
+    AnyOrder(Vec<Pattern>),
     /// `{k: v, …}`: a map in this order; in RESP2 a flat array.
     Map(Vec<(Pattern, Pattern)>),
+    /// `~{k: v, …}`: a map in any order; in RESP2 a flat array.
+    MapAnyOrder(Vec<(Pattern, Pattern)>),
 }
 
 impl Pattern {
@@ -54,6 +60,16 @@ impl Pattern {
             return Ok(Pattern::Error(
                 reader.rest().split('…').map(str::to_owned).collect(),
             ));
+        }
+        if reader.take("!") {
+            return Ok(Pattern::WholeError(reader.rest().to_owned()));
+        }
+        if reader.take("~") {
+            return match Pattern::read(reader)? {
+                Pattern::Array(items) => Ok(Pattern::AnyOrder(items)),
+                Pattern::Map(pairs) => Ok(Pattern::MapAnyOrder(pairs)),
+                _ => Err("only an array or a map has an order to leave open".to_owned()),
+            };
         }
         if reader.take(":") {
             let word = reader.while_in(|c| c.is_ascii_digit() || c == '-' || c == '.');
@@ -105,7 +121,11 @@ impl Pattern {
             (Pattern::Int(low, high), Value::Int(found)) => (low..=high).contains(&found),
             (Pattern::Bulk(expected), Value::Bulk(found)) => expected == found,
             (Pattern::Error(pieces), Value::Error(found)) => has_pieces(found, pieces),
+            (Pattern::WholeError(expected), Value::Error(found)) => expected == found,
             (Pattern::Array(patterns), Value::Array(values)) => all_match(patterns.iter(), values),
+            (Pattern::AnyOrder(patterns), Value::Array(values)) => {
+                match_once(patterns, values, Pattern::matches)
+            }
             (Pattern::Map(pairs), Value::Array(values)) => {
                 all_match(pairs.iter().flat_map(|(key, value)| [key, value]), values)
             }
@@ -116,9 +136,29 @@ impl Pattern {
                         .zip(found)
                         .all(|((k, v), (fk, fv))| k.matches(fk) && v.matches(fv))
             }
+            (Pattern::MapAnyOrder(pairs), Value::Array(values)) if values.len().is_multiple_of(2) => {
+                let found: Vec<&[Value]> = values.chunks_exact(2).collect();
+                match_once(pairs, &found, |(k, v), pair| {
+                    k.matches(&pair[0]) && v.matches(&pair[1])
+                })
+            }
+            (Pattern::MapAnyOrder(pairs), Value::Map(found)) => {
+                match_once(pairs, found, |(k, v), (fk, fv)| k.matches(fk) && v.matches(fv))
+            }
             _ => false,
         }
     }
+}
+
+/// Each pattern takes the first value that fits and that none before it took. That is exact while no two patterns fit
+/// one value, as with constants; a case that needs more has to say the order.
+fn match_once<P, V>(patterns: &[P], values: &[V], fits: impl Fn(&P, &V) -> bool) -> bool {
+    let mut left: Vec<&V> = values.iter().collect();
+    patterns.len() == values.len()
+        && patterns.iter().all(|pattern| {
+            let at = left.iter().position(|value| fits(pattern, value));
+            at.map(|at| left.swap_remove(at)).is_some()
+        })
 }
 
 fn all_match<'a>(patterns: impl Iterator<Item = &'a Pattern>, values: &[Value]) -> bool {
@@ -205,6 +245,26 @@ mod tests {
                 false,
             ),
             ("-RR", Value::Error("ERR".into()), false),
+            ("!ERR what", Value::Error("ERR what".into()), true),
+            ("!ERR", Value::Error("ERR what".into()), false),
+            ("~[\"r\", \"completed\"]", pair(), true),
+            ("~[\"r\", \"r\"]", pair(), false),
+            ("~[\"r\"]", pair(), false),
+            (
+                "~{\"b\": :2, \"a\": :1}",
+                Value::Map(vec![(bulk("a"), Value::Int(1)), (bulk("b"), Value::Int(2))]),
+                true,
+            ),
+            (
+                "~{\"b\": :2, \"a\": :1}",
+                Value::Array(vec![bulk("a"), Value::Int(1), bulk("b"), Value::Int(2)]),
+                true,
+            ),
+            (
+                "~{\"b\": :1, \"a\": :2}",
+                Value::Map(vec![(bulk("a"), Value::Int(1)), (bulk("b"), Value::Int(2))]),
+                false,
+            ),
             ("\"a\\x00\"", Value::Bulk(b"a\0".to_vec()), true),
             ("\"ab\"*2", bulk("abab"), true),
             ("[\"completed\", \"r\"]", pair(), true),
@@ -243,6 +303,7 @@ mod tests {
             "nil nil",
             "\"a\"*",
             "\"\\q\"",
+            "~nil",
         ] {
             assert!(Pattern::parse(text).is_err(), "`{text}`");
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use idem_protocol::resp::value::Value;
 
-use super::case::{Case, CaseFile, Step};
+use super::case::{Case, CaseFile, Scope, Step};
 use super::pattern::show;
 
 /// One connection to whatever is tested.
@@ -26,6 +26,10 @@ pub trait Target {
     fn idle(&mut self, time: Duration);
     /// A crash and a new start (or a failover). Everything that was told is there afterwards; connections are not.
     fn restart(&mut self);
+    /// Whether a case of this scope can be asked of this target. All of them can be asked of ours.
+    fn plays(&self, _scope: &Scope) -> bool {
+        true
+    }
 }
 
 /// What a run found.
@@ -33,6 +37,8 @@ pub trait Target {
 pub struct Report {
     /// Cases run, each protocol counted.
     pub cases: usize,
+    /// Cases that the target does not play, each protocol counted.
+    pub left_out: usize,
     /// One text for each failed case: file, line, what was expected and what came.
     pub failures: Vec<String>,
 }
@@ -47,6 +53,10 @@ pub fn run<T: Target>(target: &mut T, files: &[CaseFile]) -> Report {
     for protocol in ["2", "3"] {
         for file in files {
             for case in &file.cases {
+                if !target.plays(&case.scope) {
+                    report.left_out += 1;
+                    continue;
+                }
                 report.cases += 1;
                 if let Err(failure) = (Run {
                     target,
