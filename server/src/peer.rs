@@ -74,6 +74,8 @@ pub struct Peer {
     pub(crate) waits_for_log: Cell<bool>,
     /// Its place among those who wait for the log; kept until the command that waits is executed.
     pub(crate) log_ticket: Cell<u64>,
+    /// It is marked, and its buffers no longer count among those that stay.
+    pub(crate) leaves: Cell<bool>,
     /// Memory of its input and output buffers, in bytes.
     input_bytes: Cell<usize>,
     output_bytes: Cell<usize>,
@@ -97,6 +99,7 @@ impl Peer {
             waits_for: Cell::new(None),
             waits_for_log: Cell::new(false),
             log_ticket: Cell::new(0),
+            leaves: Cell::new(false),
             input_bytes: Cell::new(0),
             output_bytes: Cell::new(0),
             last_input: Cell::new(now),

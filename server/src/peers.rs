@@ -1,8 +1,12 @@
 //! All connections of a shard: how many, how much memory, who waits for what.
 //!
 //! Times are looked at once a second for all peers together ([`Peers::sweep`]): no timer per connection.
+//!
+//! Sizes are kept in order, so that the largest is found without a look at the others: at the limit of all buffers
+//! together every further read asks for it, and ten thousand clients that stay there would otherwise cost everybody a
+//! look at ten thousand.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -17,6 +21,10 @@ pub struct Peers {
     next_id: u64,
     buffers_total: usize,
     buffers_limit: usize,
+    /// Buffers of those that stay, as `(bytes, id)`; who has none is not in it.
+    by_size: BTreeSet<(usize, u64)>,
+    /// Sum of `by_size`.
+    staying_bytes: usize,
     /// Peers whose oldest reply waits for the barrier; each at most once (`Peer::waits_for`).
     barrier_waiters: Vec<Rc<Peer>>,
     /// Peers whose next command waits for the log: for space, or for the open group to leave.
@@ -33,6 +41,8 @@ impl Peers {
             next_id: 1,
             buffers_total: 0,
             buffers_limit,
+            by_size: BTreeSet::new(),
+            staying_bytes: 0,
             barrier_waiters: Vec::new(),
             log_waiters: Vec::new(),
             log_tickets: 0,
@@ -84,28 +94,45 @@ impl Peers {
         }
     }
 
-    /// Notes the memory of a peer's buffers. Over the total limit, the peer with the largest is marked to be dropped
-    /// (it may be another one).
+    /// Notes the memory of a peer's buffers. When it grew and all together are over the limit, those with the largest
+    /// are marked to be dropped until the others are within it (the peer itself may be one of them, or none).
     pub fn set_buffers(&mut self, peer: &Peer, input_bytes: usize, output_bytes: usize) {
-        let before = peer.set_buffers(input_bytes, output_bytes);
-        self.buffers_total = self.buffers_total - before + input_bytes + output_bytes;
-        if self.buffers_total > self.buffers_limit && input_bytes + output_bytes > before {
-            // Those already marked are on their way out and their memory with them.
-            let going: usize = self
+        let (before, after) = (
+            peer.set_buffers(input_bytes, output_bytes),
+            input_bytes + output_bytes,
+        );
+        self.buffers_total = self.buffers_total - before + after;
+        if peer.leaves.get() {
+            return;
+        }
+        if before > 0 {
+            self.by_size.remove(&(before, peer.id));
+        }
+        if after > 0 {
+            self.by_size.insert((after, peer.id));
+        }
+        self.staying_bytes = self.staying_bytes - before + after;
+        if after > before {
+            self.drop_largest();
+        }
+    }
+
+    /// Marks the largest until those that stay are within the limit. Each peer is marked once, so that all these calls
+    /// together cost no more than there are connections.
+    fn drop_largest(&mut self) {
+        while self.staying_bytes > self.buffers_limit {
+            let (bytes, id) = self
+                .by_size
+                .pop_last()
+                .expect("a sum above a limit has a part above 0");
+            self.staying_bytes -= bytes;
+            let largest = self
                 .all
-                .values()
-                .filter(|peer| peer.dropped().is_some())
-                .map(|peer| peer.buffers_bytes())
-                .sum();
-            if self.buffers_total - going > self.buffers_limit
-                && let Some(largest) = self
-                    .all
-                    .values()
-                    .filter(|peer| peer.dropped().is_none())
-                    .max_by_key(|peer| peer.buffers_bytes())
-            {
-                largest.drop_for(DropReason::BuffersTotal);
-            }
+                .get(&id)
+                .expect("who is removed has given up its buffers before");
+            // One that is on its way out for another reason keeps that reason; its memory goes with it all the same.
+            largest.leaves.set(true);
+            largest.drop_for(DropReason::BuffersTotal);
         }
     }
 
@@ -206,6 +233,68 @@ mod tests {
         assert_eq!(peers.buffers_bytes(), 160);
         peers.remove(&small);
         assert_eq!((peers.buffers_bytes(), peers.len()), (0, 0));
+    }
+
+    /// Against the plain rule: whenever the sum of a growing peer's fellows is over the limit, the largest goes.
+    #[test]
+    fn the_largest_is_found_as_by_looking_at_all() {
+        const LIMIT: usize = 5000;
+        let mut peers = Peers::new(LIMIT);
+        let mut all: Vec<_> = (0..40).map(|_| peers.add(address(), Instant::now())).collect();
+        let mut seed = 0x1de_u64;
+        let mut random = |bound: usize| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            usize::try_from(seed >> 33).unwrap() % bound
+        };
+        let mut marked = 0;
+        for _ in 0..4000 {
+            let index = random(all.len());
+            let (input, output) = (random(300), random(300));
+            let before = all[index].buffers_bytes();
+            peers.set_buffers(&all[index], input, output);
+            let sum: usize = all.iter().map(|peer| peer.buffers_bytes()).sum();
+            assert_eq!(peers.buffers_bytes(), sum);
+            let staying = all.iter().filter(|peer| peer.dropped().is_none());
+            let (staying, largest) = staying.fold((0, 0), |(sum, largest), peer| {
+                (sum + peer.buffers_bytes(), largest.max(peer.buffers_bytes()))
+            });
+            assert!(staying <= LIMIT || input + output <= before);
+            // Those that leave do so, and others come in their place; the smallest that was marked is no smaller than
+            // the largest that stays.
+            for place in 0..all.len() {
+                if all[place].dropped() == Some(DropReason::BuffersTotal) {
+                    assert!(all[place].buffers_bytes() >= largest);
+                    peers.remove(&all[place]);
+                    all[place] = peers.add(address(), Instant::now());
+                    marked += 1;
+                }
+            }
+        }
+        assert!(marked > 50, "{marked} were marked");
+        for peer in &all {
+            peers.remove(peer);
+        }
+        assert_eq!(
+            (peers.buffers_bytes(), peers.staying_bytes, peers.by_size.len()),
+            (0, 0, 0)
+        );
+    }
+
+    /// Who goes for another reason is counted as gone before anybody else has to go.
+    #[test]
+    fn who_leaves_anyway_makes_room() {
+        let mut peers = Peers::new(1000);
+        let [first, second] = [(); 2].map(|()| peers.add(address(), Instant::now()));
+        peers.set_buffers(&first, 900, 0);
+        first.drop_for(DropReason::Stuck);
+        peers.set_buffers(&second, 800, 0);
+        assert_eq!(
+            (first.dropped(), second.dropped()),
+            (Some(DropReason::Stuck), None)
+        );
+        // It may still move its buffers before its task has seen the mark.
+        peers.set_buffers(&first, 2000, 0);
+        assert_eq!((peers.buffers_bytes(), second.dropped()), (2800, None));
     }
 
     #[test]
