@@ -37,8 +37,12 @@ use crate::socket;
 /// hold more than about this, plus one reply.
 const BACKPRESSURE_BYTES: usize = 1 << 20;
 
-/// Commands executed in one turn; then the others are served.
+/// Commands executed in one turn; then the others are served. A turn ends when the connection waits, and not with a read:
+/// who sends faster than the server reads would otherwise be read again and again, a hundred times, before anybody else.
 const TURN_COMMANDS_MAX: usize = 512;
+
+/// Bytes read in one turn, give or take one read.
+const TURN_BYTES_MAX: usize = 256 << 10;
 
 /// Why the turn's execution stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +80,9 @@ struct Connection {
     input_needed: usize,
     replies: Replies,
     stopped: Stopped,
+    /// Commands executed and bytes read since the others were last served.
+    turn_commands: usize,
+    turn_bytes: usize,
     /// A SAVE waits for its snapshot.
     saving: bool,
     /// The peer sends no more.
@@ -108,6 +115,8 @@ pub async fn serve(shard: Rc<Shard>, socket: Socket, peer: Rc<Peer>) {
         input_needed: 1,
         replies: Replies::default(),
         stopped: Stopped::NeedsInput,
+        turn_commands: 0,
+        turn_bytes: 0,
         saving: false,
         at_end: false,
         last_read: false,
@@ -161,7 +170,7 @@ impl Connection {
             }
             match self.stopped {
                 Stopped::Turn => {
-                    tokio::task::yield_now().await;
+                    self.yield_turn().await;
                     continue;
                 }
                 Stopped::Backpressure if self.replies.unsent_bytes() <= BACKPRESSURE_BYTES => continue,
@@ -170,11 +179,20 @@ impl Connection {
                 }
                 _ => {}
             }
+            if self.turn_bytes >= TURN_BYTES_MAX {
+                self.yield_turn().await;
+            }
             match self.ready().await? {
                 Ready::Readable => self.read()?,
                 Ready::Writable | Ready::Woken => {}
             }
         }
+    }
+
+    /// Lets everybody else who is ready go first.
+    async fn yield_turn(&mut self) {
+        (self.turn_commands, self.turn_bytes) = (0, 0);
+        tokio::task::yield_now().await;
     }
 
     /// Whether nothing more will be executed once the complete commands are done.
@@ -207,7 +225,7 @@ impl Connection {
             if self.replies.unsent_bytes() > BACKPRESSURE_BYTES {
                 break Stopped::Backpressure;
             }
-            if executed == TURN_COMMANDS_MAX {
+            if self.turn_commands >= TURN_COMMANDS_MAX {
                 break Stopped::Turn;
             }
             let input = self.input.bytes();
@@ -280,6 +298,7 @@ impl Connection {
             self.input_needed = 1;
             consumed_any = true;
             executed += 1;
+            self.turn_commands += 1;
             if let Some(stop) = stop {
                 break stop;
             }
@@ -349,7 +368,7 @@ impl Connection {
     }
 
     /// Waits until there is something to do.
-    async fn ready(&self) -> io::Result<Ready> {
+    async fn ready(&mut self) -> io::Result<Ready> {
         // What is not read stays with the client: TCP itself slows it down.
         let reads = match self.stopped {
             Stopped::NeedsInput => !self.at_end && !self.shard.is_stopping(),
@@ -366,6 +385,8 @@ impl Connection {
             if writes && let Poll::Ready(result) = self.socket.stream.poll_write_ready(context) {
                 return Poll::Ready(result.map(|()| Ready::Writable));
             }
+            // Others are served meanwhile: the next turn begins.
+            (self.turn_commands, self.turn_bytes) = (0, 0);
             Poll::Pending
         })
         .await
@@ -380,6 +401,7 @@ impl Connection {
         match count {
             Ok(0) => self.at_end = true,
             Ok(count) => {
+                self.turn_bytes += count;
                 self.peer.note_input(Instant::now());
                 add(&self.shard.traffic.input, count);
             }
