@@ -4,9 +4,10 @@
 //! has happened before it, failing needs no undo.
 
 use std::cell::OnceCell;
+use std::io::Write;
 
 use idem_protocol::resp::encode::Reply;
-use idem_protocol::wal::Record;
+use idem_protocol::wal::{Record, SubRecords};
 use smallvec::{SmallVec, smallvec};
 
 use crate::counters::Tally;
@@ -86,6 +87,28 @@ impl<'c, 'k> Decision<'c, 'k> {
         }
     }
 
+    /// What a command does to several keys: one record for one of them, a [`Record::Transaction`] for more, so that the log
+    /// holds all of them or none under one lsn; nothing for none.
+    pub fn records(
+        db: u8,
+        records: impl IntoIterator<Item = Record<'c>>,
+        scratch: &'c Scratch<'c>,
+        reply: Reply<'k>,
+    ) -> Self {
+        let records = scratch.records(|| records.into_iter().map(|record| (db, record)).collect());
+        match records {
+            [] => Decision::reply(reply),
+            [(db, record)] => Decision::record(*db, *record, reply),
+            _ => Decision::record(
+                db,
+                Record::Transaction {
+                    records: SubRecords::Slice(records),
+                },
+                reply,
+            ),
+        }
+    }
+
     /// The reply, which borrows from the state, and the rest, which does not.
     pub fn split(self) -> (Reply<'k>, Effects<'c>) {
         let Decision {
@@ -113,13 +136,19 @@ impl<'c, 'k> Decision<'c, 'k> {
     }
 }
 
-/// Where a decision puts lists of arguments that a record needs side by side. The caller owns it and lets it live as
-/// long as the records. Commands of one key and one value never touch it, so they allocate nothing.
+/// Where a decision puts what its record needs in one piece and the client did not send in one: lists of arguments, values
+/// that are computed, the records of a transaction. The caller owns it and lets it live as long as the records. Commands
+/// of one key and one value as it was sent never touch it, and numbers fit in it, so neither allocates.
 #[derive(Debug, Default)]
 pub struct Scratch<'a> {
     pairs: OnceCell<Vec<(&'a [u8], &'a [u8])>>,
     strings: OnceCell<Vec<&'a [u8]>>,
+    bytes: OnceCell<Computed>,
+    records: OnceCell<Vec<(u8, Record<'a>)>>,
 }
+
+/// A value that a command computed: room for any 64-bit number without the heap.
+pub type Computed = SmallVec<[u8; 24]>;
 
 impl<'a> Scratch<'a> {
     /// Keeps pairs; a second call keeps the first list, as a decision has one record of them.
@@ -130,5 +159,25 @@ impl<'a> Scratch<'a> {
     /// Keeps strings; as [`Scratch::pairs`].
     pub fn strings(&self, make: impl FnOnce() -> Vec<&'a [u8]>) -> &[&'a [u8]] {
         self.strings.get_or_init(make)
+    }
+
+    /// Keeps a computed value; as [`Scratch::pairs`].
+    pub fn bytes(&self, make: impl FnOnce() -> Computed) -> &[u8] {
+        self.bytes.get_or_init(make)
+    }
+
+    /// Keeps a number as its digits; as [`Scratch::pairs`].
+    pub fn digits(&self, number: i64) -> &[u8] {
+        self.bytes(|| {
+            let mut digits = Computed::new();
+            // Writing to memory cannot fail.
+            let _ = write!(digits, "{number}");
+            digits
+        })
+    }
+
+    /// Keeps the parts of a transaction; as [`Scratch::pairs`].
+    pub fn records(&self, make: impl FnOnce() -> Vec<(u8, Record<'a>)>) -> &[(u8, Record<'a>)] {
+        self.records.get_or_init(make)
     }
 }
