@@ -3,6 +3,7 @@
 mod support;
 
 use idem_protocol::idem::{IdemError, IdemRecord, IdemState};
+use idem_protocol::limit::LimitRecord;
 use idem_protocol::snapshot::SnapshotTrailer;
 use idem_protocol::wal::{BodyError, HeaderError, Opcode, RawRecord, Record, RecordError};
 use idem_protocol::{Lsn, UnixMs, repl};
@@ -285,4 +286,51 @@ fn a_decoded_record_borrows_its_bytes() {
     assert!(inside(key) && inside(record.result));
     assert_eq!(record.state, IdemState::Completed);
     assert_eq!(IdemRecord::decode(&bytes[43..]), Ok(record));
+}
+
+/// What no call of LIMIT could have stored is no counter record: a client that writes it with SET gets WRONGTYPE.
+#[test]
+fn counters_that_no_call_writes() {
+    // Max at 5, window at 9, start at 13, count at 21, previous at 25; a bucket's level at 21.
+    let cases: [(&str, usize, &[u8], bool); 25] = [
+        ("fixed", 0, b"LMT", true),
+        ("fixed", 2, b"t", false),
+        ("fixed", 3, &[2], false),
+        ("fixed", 4, &[1], true),
+        ("fixed", 4, &[3], false),
+        ("fixed", 5, &[0, 0, 0, 0], false),
+        ("fixed", 5, &[9, 0, 0, 0], true),
+        ("fixed", 5, &[8, 0, 0, 0], false),
+        ("fixed", 5, &[0xff, 0xff, 0xff, 0x7f], true),
+        ("fixed", 5, &[0, 0, 0, 0x80], false),
+        ("fixed", 9, &[0, 0, 0, 0], false),
+        ("fixed", 9, &[0xff; 4], true),
+        ("fixed", 13, &[0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0, 0], true),
+        ("fixed", 13, &[0, 0, 0, 0, 0, 0, 1, 0], false),
+        ("fixed", 21, &[0, 0, 0, 0], false),
+        ("fixed", 21, &[11, 0, 0, 0], false),
+        ("fixed", 25, &[1, 0, 0, 0], false),
+        ("sliding", 21, &[0, 0, 0, 0], false),
+        ("sliding", 25, &[0xff, 0xff, 0xff, 0x7f], true),
+        ("sliding", 25, &[0, 0, 0, 0x80], false),
+        ("tokens", 5, &[0x41, 0x42, 0x0f, 0], false),
+        ("tokens", 5, &[3, 0, 0, 0], false),
+        ("tokens", 5, &[4, 0, 0, 0], true),
+        ("tokens", 21, &[0, 0, 0xf0, 0x23, 0xf4, 0, 0, 0], true),
+        ("tokens", 21, &[1, 0, 0xf0, 0x23, 0xf4, 0, 0, 0], false),
+    ];
+    for (name, at, change, taken) in cases {
+        let mut record = bytes("limit-record", name);
+        record[at..at + change.len()].copy_from_slice(change);
+        assert_eq!(
+            LimitRecord::decode(&record).is_some(),
+            taken,
+            "{name} with {change:?} at {at}"
+        );
+        for cut in 0..record.len() {
+            assert_eq!(LimitRecord::decode(&record[..cut]), None, "{name}: {cut} bytes");
+        }
+        record.push(0);
+        assert_eq!(LimitRecord::decode(&record), None, "{name}: a byte more");
+    }
 }

@@ -5,7 +5,7 @@ mod support;
 use idem_protocol::Lsn;
 use idem_protocol::control::Control;
 use idem_protocol::idem::{IdemRecord, IdemState, RESULT_BYTES_MAX, TOKEN_BYTES_MAX};
-use idem_protocol::limit::{LimitRecord, Usage};
+use idem_protocol::limit::{BUCKET_MAX, LimitRecord, MAX_MAX, TOKEN_PARTS, Usage};
 use idem_protocol::repl::{self, HelloEpoch, LinkKind, Message, PIECE_BYTES_MAX};
 use idem_protocol::snapshot::SnapshotHeader;
 use idem_protocol::wal::scan::{check_payload, records};
@@ -43,13 +43,15 @@ proptest! {
 
     #[test]
     fn limit_records(
-        max in any::<u32>(), window_ms in any::<u32>(), start_ms in number(), mode in 0..3, tail in any::<(u32, u32)>()
+        (max, previous) in (1..=MAX_MAX, 0..=MAX_MAX), window_ms in 1..=u32::MAX, start_ms in 0..1u64 << 48, mode in 0..3,
+        share in any::<u64>()
     ) {
-        let (count, previous) = tail;
-        let usage = match mode {
-            0 => Usage::Fixed { count, previous },
-            1 => Usage::Sliding { count, previous },
-            _ => Usage::Tokens { level: u64::from(count) << 32 | u64::from(previous) },
+        let count = 1 + u32::try_from(share % u64::from(max)).unwrap();
+        let bucket = max.min(BUCKET_MAX);
+        let (max, usage) = match mode {
+            0 => (max, Usage::Fixed { count, previous: 0 }),
+            1 => (max, Usage::Sliding { count, previous }),
+            _ => (bucket, Usage::Tokens { level: share % (u64::from(bucket - 1) * TOKEN_PARTS + 1) }),
         };
         let record = LimitRecord { max, window_ms, start_ms, usage };
         prop_assert_eq!(LimitRecord::decode(&record.encode()), Some(record));

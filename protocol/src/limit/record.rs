@@ -1,15 +1,20 @@
-//! What ONCE and LIMIT store: the marker, and the 29-byte counter record.
+//! The marker of ONCE and the 29-byte record of LIMIT.
 //!
 //! | offset | size | field |
 //! |---|---|---|
 //! | 0 | 3 | magic `LMT` |
 //! | 3 | 1 | format version 1 |
 //! | 4 | 1 | mode: 0 fixed, 1 sliding, 2 tokens |
-//! | 5 | 4 | max |
-//! | 9 | 4 | window, ms |
-//! | 13 | 8 | window start, Unix ms |
+//! | 5 | 4 | max: of the call that wrote the record; 1–2147483647, a bucket's 1–1000000 |
+//! | 9 | 4 | window, ms; 1–4294967295 |
+//! | 13 | 8 | window start, Unix ms, below 2^48; a bucket's last withdrawal |
 //! | 21 | 8 | fixed and sliding: count u32, previous u32; tokens: level u64 in 1/2^20 token |
+//!
+//! Only a call that fits writes a record. So the count is 1 to max, a bucket's level at least one token below full; and a
+//! fixed window has no previous one. Other bytes are no record.
 
+use super::rule::Mode;
+use crate::UnixMs;
 use crate::cursor::{u32_at, u64_at};
 
 /// What ONCE stores: the marker is there, or it is not.
@@ -20,10 +25,14 @@ pub const MAGIC: [u8; 3] = *b"LMT";
 pub const FORMAT_VERSION: u8 = 1;
 /// The size of a counter record.
 pub const RECORD_BYTES: usize = 29;
+/// Most calls per window; the least is 1.
+pub const MAX_MAX: u32 = 2_147_483_647;
+/// The largest bucket; the smallest has one token.
+pub const BUCKET_MAX: u32 = 1_000_000;
 /// Parts of one token in a bucket's level.
 pub const TOKEN_PARTS: u64 = 1 << 20;
 
-/// How calls are counted.
+/// What has been used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Usage {
     /// A window that the first call opens.
@@ -42,7 +51,7 @@ pub enum Usage {
     },
     /// A bucket that refills.
     Tokens {
-        /// What is in it, in 1/2^20 token.
+        /// What was in it at the start, in 1/2^20 token.
         level: u64,
     },
 }
@@ -50,7 +59,7 @@ pub enum Usage {
 /// A counter record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LimitRecord {
-    /// Calls per window, or the size of the bucket.
+    /// Calls per window, or the size of the bucket, as the call that wrote the record had it.
     pub max: u32,
     /// The window, in milliseconds.
     pub window_ms: u32,
@@ -61,17 +70,31 @@ pub struct LimitRecord {
 }
 
 impl LimitRecord {
+    /// How the record counts.
+    pub const fn mode(&self) -> Mode {
+        match self.usage {
+            Usage::Fixed { .. } => Mode::Fixed,
+            Usage::Sliding { .. } => Mode::Sliding,
+            Usage::Tokens { .. } => Mode::Tokens,
+        }
+    }
+
     /// The bytes of the record.
+    ///
+    /// # Panics
+    /// When a field is outside its bounds: arguments are checked before a record is made.
     pub fn encode(&self) -> [u8; RECORD_BYTES] {
+        assert!(self.within_bounds(), "what is stored has been checked: {self:?}");
         let mut out = [0; RECORD_BYTES];
-        let (mode, tail) = match self.usage {
-            Usage::Fixed { count, previous } => (0, u64::from(count) | u64::from(previous) << 32),
-            Usage::Sliding { count, previous } => (1, u64::from(count) | u64::from(previous) << 32),
-            Usage::Tokens { level } => (2, level),
+        let tail = match self.usage {
+            Usage::Fixed { count, previous } | Usage::Sliding { count, previous } => {
+                u64::from(count) | u64::from(previous) << 32
+            }
+            Usage::Tokens { level } => level,
         };
         out[..3].copy_from_slice(&MAGIC);
         out[3] = FORMAT_VERSION;
-        out[4] = mode;
+        out[4] = self.mode().to_byte();
         out[5..9].copy_from_slice(&self.max.to_le_bytes());
         out[9..13].copy_from_slice(&self.window_ms.to_le_bytes());
         out[13..21].copy_from_slice(&self.start_ms.to_le_bytes());
@@ -93,11 +116,27 @@ impl LimitRecord {
             },
             _ => return None,
         };
-        Some(LimitRecord {
+        let record = LimitRecord {
             max: u32_at(bytes, 5),
             window_ms: u32_at(bytes, 9),
             start_ms: u64_at(bytes, 13),
             usage,
-        })
+        };
+        record.within_bounds().then_some(record)
+    }
+
+    /// Whether some call could have written this.
+    fn within_bounds(&self) -> bool {
+        let counted = |count: u32| (1..=self.max).contains(&count);
+        let usage = match self.usage {
+            Usage::Fixed { count, previous } => self.max <= MAX_MAX && counted(count) && previous == 0,
+            Usage::Sliding { count, previous } => {
+                self.max <= MAX_MAX && counted(count) && previous <= MAX_MAX
+            }
+            Usage::Tokens { level } => {
+                (1..=BUCKET_MAX).contains(&self.max) && level <= u64::from(self.max - 1) * TOKEN_PARTS
+            }
+        };
+        usage && self.window_ms != 0 && self.start_ms <= UnixMs::MAX.get()
     }
 }
