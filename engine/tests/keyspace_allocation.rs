@@ -120,29 +120,42 @@ fn lookups_allocate_nothing() {
     assert_eq!(probed, 0);
 }
 
+/// Records stand in pages of many: of an operation's begin and completion, few allocate anything.
 #[test]
-fn a_stored_record_is_one_allocation() {
+fn records_share_their_allocations() {
     let now = UnixMs::new(1_700_000_000_000);
     let mut keyspace = Keyspace::new(16, [1, 2, 3, 4]);
-    let put = |keyspace: &mut Keyspace, state| {
+    let put = |keyspace: &mut Keyspace, key: u32, state, result: &[u8]| {
         let record = IdemRecord {
             state,
             fingerprint: &[1; 64],
             owner: &[2; 32],
-            result: b"",
+            result,
         };
         let deadline = Deadline::at(now.get() + 1000);
         keyspace.apply(
             now,
             0,
             &Record::IdempotencyPut {
-                key: b"key",
+                key: &key.to_be_bytes(),
                 deadline,
                 record,
             },
         );
     };
-    put(&mut keyspace, IdemState::Pending);
-    // A completion: the new string, with the old place in table and wheel.
-    assert_eq!(allocations(|| put(&mut keyspace, IdemState::Completed)), 1);
+    let began = allocations(|| (0..20_000).for_each(|key| put(&mut keyspace, key, IdemState::Pending, b"")));
+    assert!(began < 2_000, "{began} allocations for 20 000 records");
+    let completed = allocations(|| {
+        (0..20_000).for_each(|key| put(&mut keyspace, key, IdemState::Completed, &[b'r'; 256]))
+    });
+    assert!(
+        completed < 1_000,
+        "{completed} allocations for 20 000 completions"
+    );
+    // A completion of the size of what it replaces takes its place.
+    put(&mut keyspace, 20_000, IdemState::Pending, b"");
+    assert_eq!(
+        allocations(|| put(&mut keyspace, 20_000, IdemState::Completed, b"")),
+        0
+    );
 }

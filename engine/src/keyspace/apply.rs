@@ -20,7 +20,7 @@ use idem_protocol::{Deadline, UnixMs};
 
 use super::Keyspace;
 use super::database::Database;
-use super::entry::Entry;
+use super::entry::{Content, EntryRef};
 use super::garbage::FREED_PER_RECORD;
 use super::hash_value::HashValue;
 
@@ -30,11 +30,7 @@ impl Keyspace {
         self.garbage.free(FREED_PER_RECORD);
         match *record {
             Record::StringPut { key, deadline, value } => {
-                self.put(
-                    time,
-                    db,
-                    Entry::string(self.hasher.hash(key), key, deadline, value),
-                );
+                self.put(time, db, key, deadline, Content::String(value));
             }
             Record::Delete { key, .. } => self.delete(db, key),
             Record::DeadlinePut { key, deadline } => self.put_deadline(time, db, key, deadline),
@@ -60,20 +56,18 @@ impl Keyspace {
         }
     }
 
-    fn put(&mut self, time: UnixMs, db: u8, entry: Entry) {
-        if let Some(old) = self.database_mut(db).put(entry, time.get()) {
-            self.garbage.discard(old);
-        }
+    fn put(&mut self, time: UnixMs, db: u8, key: &[u8], deadline: Deadline, content: Content<'_>) {
+        let hash = self.hasher.hash(key);
+        let old = self
+            .database_mut(db)
+            .put(hash, key, deadline.get(), content, time.get());
+        self.garbage.discard(old);
     }
 
     fn put_idem(&mut self, time: UnixMs, db: u8, key: &[u8], deadline: Deadline, record: &IdemRecord<'_>) {
         match record.state {
             IdemState::Pending | IdemState::Completed => {
-                self.put(
-                    time,
-                    db,
-                    Entry::idem(self.hasher.hash(key), key, deadline, record),
-                );
+                self.put(time, db, key, deadline, Content::Idem(record));
             }
             IdemState::Aborted => self.delete(db, key),
         }
@@ -84,9 +78,8 @@ impl Keyspace {
         let Some(database) = self.existing_mut(db) else {
             return;
         };
-        if let Some(old) = database.remove(hash, key) {
-            self.garbage.discard(old);
-        }
+        let old = database.remove(hash, key);
+        self.garbage.discard(old);
     }
 
     fn put_deadline(&mut self, time: UnixMs, db: u8, key: &[u8], deadline: Deadline) {
@@ -94,7 +87,10 @@ impl Keyspace {
         let Some(database) = self.existing_mut(db) else {
             return;
         };
-        if database.find(hash, key).is_some_and(|entry| is_live(entry, time)) {
+        if database
+            .find(hash, key)
+            .is_some_and(|entry| is_live(&entry, time))
+        {
             database.set_deadline(hash, key, deadline.get(), time.get());
         }
     }
@@ -103,14 +99,14 @@ impl Keyspace {
         let hash = self.hasher.hash(key);
         let hasher = self.hasher.clone();
         let database = self.database_mut(db);
-        let goes_on = |entry: &Entry| is_live(entry, time) && entry.hash_value().is_some();
+        let goes_on = |entry: EntryRef<'_>| is_live(&entry, time) && entry.is_hash();
         if database.find(hash, key).is_some_and(goes_on) {
             database.change_hash(hash, key, |value| set_all(value, fields, &hasher));
             database.set_deadline(hash, key, deadline.get(), time.get());
         } else if fields.iter().next().is_some() {
             let mut value = HashValue::new();
             set_all(&mut value, fields, &hasher);
-            self.put(time, db, Entry::hash(hash, key, deadline, value));
+            self.put(time, db, key, deadline, Content::Hash(value));
         }
     }
 
@@ -119,7 +115,10 @@ impl Keyspace {
         let Some(database) = self.existing_mut(db) else {
             return;
         };
-        if !database.find(hash, key).is_some_and(|entry| is_live(entry, time)) {
+        if !database
+            .find(hash, key)
+            .is_some_and(|entry| is_live(&entry, time))
+        {
             return;
         }
         let emptied = database.change_hash(hash, key, |value| {
@@ -132,18 +131,18 @@ impl Keyspace {
     }
 
     fn flush(&mut self, db: u8) {
-        if let Some(database) = self.databases[usize::from(db)].take() {
+        if let Some(database) = self.databases.get_mut(usize::from(db)).and_then(Option::take) {
             self.garbage.condemn_database(*database);
         }
     }
 
     fn existing_mut(&mut self, db: u8) -> Option<&mut Database> {
-        self.databases[usize::from(db)].as_deref_mut()
+        self.databases.get_mut(usize::from(db))?.as_deref_mut()
     }
 }
 
-fn is_live(entry: &Entry, time: UnixMs) -> bool {
-    !Deadline::at(entry.deadline()).has_ended(time)
+fn is_live(entry: &EntryRef<'_>, time: UnixMs) -> bool {
+    !entry.deadline().has_ended(time)
 }
 
 fn set_all(value: &mut HashValue, fields: &Pairs<'_>, hasher: &super::hasher::KeyHasher) {

@@ -1,17 +1,20 @@
-//! A growing array of hashes in chunks: one slot of a wheel.
+//! A growing array of handles in chunks: one slot of a wheel.
 //!
-//! A plain vector of a million hashes copies eight megabytes when it doubles. Here only the list of chunks is copied, one
-//! pointer for 64 hashes.
+//! A plain vector of a million handles copies four megabytes when it doubles. Here only the list of chunks is copied, one
+//! pointer for 128 handles.
 
 use std::mem::size_of;
 
-const CHUNK: usize = 64;
+use super::arena::Handle;
+use super::memory::held;
 
-/// Hashes in no order, each known by its index.
+const CHUNK: usize = 128;
+
+/// Handles in no order, each known by its index.
 #[derive(Debug, Default)]
 pub(super) struct Bag {
     #[expect(clippy::vec_box, reason = "a doubling of the list must not copy the chunks")]
-    chunks: Vec<Box<[u64; CHUNK]>>,
+    chunks: Vec<Box<[u32; CHUNK]>>,
     len: usize,
 }
 
@@ -20,36 +23,43 @@ impl Bag {
         self.len == 0
     }
 
-    /// Adds a hash and says its index.
-    pub(super) fn push(&mut self, hash: u64) -> u32 {
+    /// Adds a handle and says its index.
+    pub(super) fn push(&mut self, handle: Handle) -> u32 {
         let index = self.len;
         if index.is_multiple_of(CHUNK) {
             self.chunks.push(Box::new([0; CHUNK]));
         }
-        self.chunks[index / CHUNK][index % CHUNK] = hash;
+        self.chunks[index / CHUNK][index % CHUNK] = handle.to_bits();
         self.len += 1;
         u32::try_from(index).expect("2^32 entries in one slot of a wheel would take more than 400 GB")
     }
 
-    pub(super) fn get(&self, index: u32) -> u64 {
+    pub(super) fn get(&self, index: u32) -> Handle {
         let index = index as usize;
         assert!(index < self.len, "index {index} of a bag of {}", self.len);
-        self.chunks[index / CHUNK][index % CHUNK]
+        Handle::from_bits(self.chunks[index / CHUNK][index % CHUNK])
     }
 
-    /// Index and hash of the last one.
-    pub(super) fn last(&self) -> Option<(u32, u64)> {
+    /// Puts another handle in the place of one.
+    pub(super) fn set(&mut self, index: u32, handle: Handle) {
+        let index = index as usize;
+        assert!(index < self.len, "index {index} of a bag of {}", self.len);
+        self.chunks[index / CHUNK][index % CHUNK] = handle.to_bits();
+    }
+
+    /// Index and handle of the last one.
+    pub(super) fn last(&self) -> Option<(u32, Handle)> {
         let index = u32::try_from(self.len.checked_sub(1)?).expect("push counted it in 32 bits");
         Some((index, self.get(index)))
     }
 
-    /// Takes one out; the last one moves into its place. Returns the hash that moved and the index that it had.
-    pub(super) fn swap_remove(&mut self, index: u32) -> Option<(u64, u32)> {
+    /// Takes one out; the last one moves into its place. Returns the handle that moved and the index that it had.
+    pub(super) fn swap_remove(&mut self, index: u32) -> Option<(Handle, u32)> {
         let (last_index, last) = self.last().expect("one is taken from a bag that holds it");
         assert!(index <= last_index, "index {index} of a bag of {}", self.len);
         self.len -= 1;
         if index != last_index {
-            self.chunks[index as usize / CHUNK][index as usize % CHUNK] = last;
+            self.chunks[index as usize / CHUNK][index as usize % CHUNK] = last.to_bits();
         }
         self.chunks.truncate(self.len.div_ceil(CHUNK));
         if self.chunks.is_empty() {
@@ -58,7 +68,7 @@ impl Bag {
         (index != last_index).then_some((last, last_index))
     }
 
-    /// Frees up to `budget` hashes without looking at them; true when nothing is left.
+    /// Frees up to `budget` handles without looking at them; true when nothing is left.
     pub(super) fn discard(&mut self, budget: &mut usize) -> bool {
         while *budget > 0 && self.chunks.pop().is_some() {
             *budget = budget.saturating_sub(CHUNK);
@@ -68,7 +78,7 @@ impl Bag {
     }
 
     pub(super) fn memory_bytes(&self) -> usize {
-        self.chunks.len() * size_of::<[u64; CHUNK]>() + self.chunks.capacity() * size_of::<usize>()
+        self.chunks.len() * size_of::<[u32; CHUNK]>() + held(self.chunks.capacity() * size_of::<usize>())
     }
 }
 
@@ -78,20 +88,20 @@ mod tests {
 
     #[test]
     fn every_index_stays_exact() {
-        for len in [1_u32, 2, 63, 64, 65, 129, 1000] {
+        for len in [1_u32, 2, 127, 128, 129, 257, 1000] {
             for removed in [0, len / 2, len - 1] {
                 let mut bag = Bag::default();
                 for n in 0..len {
-                    assert_eq!(bag.push(u64::from(n) * 10), n);
+                    assert_eq!(bag.push(Handle::from_bits(n * 10)), n);
                 }
                 let moved = bag.swap_remove(removed);
                 assert_eq!(
                     moved,
-                    (removed != len - 1).then_some((u64::from(len - 1) * 10, len - 1))
+                    (removed != len - 1).then_some((Handle::from_bits((len - 1) * 10), len - 1))
                 );
                 assert_eq!(bag.last().map_or(0, |(index, _)| index + 1), len - 1);
                 for n in (0..len - 1).filter(|n| *n != removed) {
-                    assert_eq!(bag.get(n), u64::from(n) * 10);
+                    assert_eq!(bag.get(n), Handle::from_bits(n * 10));
                 }
             }
         }
@@ -100,7 +110,7 @@ mod tests {
     #[test]
     fn memory_comes_back() {
         let mut bag = Bag::default();
-        (0..10_000).for_each(|n| _ = bag.push(n));
+        (0..10_000).for_each(|n| _ = bag.push(Handle::from_bits(n)));
         while let Some((index, _)) = bag.last() {
             bag.swap_remove(index);
         }

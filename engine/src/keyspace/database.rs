@@ -1,21 +1,59 @@
 //! One database: the table of its entries and the wheel of their deadlines, kept in step.
 
-use super::entry::Entry;
+use super::arena::{Arena, Handle};
+use super::entry::{Content, Entries, EntryRef};
 use super::garbage::Garbage;
 use super::hash_value::HashValue;
+use super::hasher::KeyHasher;
+use super::slab::Slab;
 use super::table::{Hashed, Ordered, Table};
 use super::wheel::{Moved, SlotId, Step, Wheel};
 
 /// Why an entry that the wheel names is always found.
-const INDEX_IS_EXACT: &str = "each hash in a wheel belongs to one entry that knows where it stands";
+const INDEX_IS_EXACT: &str = "each handle in a wheel belongs to one entry, which is in the table";
+
+/// What a table slot holds: where the entry is, and the upper half of its key's hash.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slot {
+    hash: u32,
+    handle: Handle,
+}
+
+impl Slot {
+    fn new(hash: u64, handle: Handle) -> Self {
+        Self {
+            hash: upper(hash),
+            handle,
+        }
+    }
+}
+
+impl Hashed for Slot {
+    /// Two keys whose hashes differ in the lower half only have one position in hash order.
+    fn hash(&self) -> u64 {
+        u64::from(self.hash) << 32
+    }
+}
+
+fn upper(hash: u64) -> u32 {
+    u32::try_from(hash >> 32).expect("half of a u64")
+}
 
 #[derive(Debug, Default)]
 pub(super) struct Database {
-    table: Table<Entry>,
+    table: Table<Slot>,
+    entries: Entries,
     wheel: Wheel,
-    /// Bytes of the entries, without their table slots.
-    entry_bytes: u64,
     idem_records: u64,
+}
+
+/// What is left of a database that was condemned.
+#[derive(Debug)]
+pub(super) struct Remains {
+    pub(super) table: Table<Slot>,
+    pub(super) arena: Arena,
+    pub(super) hashes: Slab<HashValue>,
+    pub(super) wheel: Wheel,
 }
 
 /// What a budgeted call did.
@@ -42,93 +80,105 @@ impl Database {
         self.idem_records
     }
 
-    pub(super) fn memory_bytes(&self) -> u64 {
-        self.entry_bytes + count(self.table.memory_bytes()) + count(self.wheel.memory_bytes())
+    /// Bytes of what is stored, and of the tables and the index.
+    pub(super) fn used_bytes(&self) -> u64 {
+        count(self.entries.used_bytes() + self.table.memory_bytes() + self.wheel.memory_bytes())
     }
 
-    pub(super) fn find(&self, hash: u64, key: &[u8]) -> Option<&Entry> {
-        self.table.find(hash, |entry| entry.key() == key)
+    /// The same with what is kept free for later entries.
+    pub(super) fn held_bytes(&self) -> u64 {
+        count(self.entries.held_bytes() + self.table.memory_bytes() + self.wheel.memory_bytes())
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &Entry> {
-        self.table.iter()
+    pub(super) fn find(&self, hash: u64, key: &[u8]) -> Option<EntryRef<'_>> {
+        self.locate(hash, key).map(|handle| self.entries.get(handle))
     }
 
-    pub(super) fn sample<'d>(&'d self, at: u64, visit: &mut dyn FnMut(&'d Entry) -> bool) {
-        self.table.sample(at, visit);
+    pub(super) fn entry(&self, slot: Slot) -> EntryRef<'_> {
+        self.entries.get(slot.handle)
     }
 
-    pub(super) fn ordered(&self, from: u64) -> Ordered<'_, Entry> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = EntryRef<'_>> {
+        self.table.iter().map(|slot| self.entry(*slot))
+    }
+
+    pub(super) fn sample<'d>(&'d self, at: u64, visit: &mut dyn FnMut(EntryRef<'d>) -> bool) {
+        self.table.sample(at, &mut |slot| visit(self.entry(*slot)));
+    }
+
+    pub(super) fn ordered(&self, from: u64) -> Ordered<'_, Slot> {
         self.table.ordered(from)
     }
 
-    pub(super) fn into_parts(self) -> (Table<Entry>, Wheel) {
-        (self.table, self.wheel)
+    pub(super) fn into_remains(self) -> Remains {
+        let (arena, hashes) = self.entries.into_parts();
+        Remains {
+            table: self.table,
+            arena,
+            hashes,
+            wheel: self.wheel,
+        }
     }
 
-    /// Stores an entry and returns the one that it replaces. `time` is the record's.
-    pub(super) fn put(&mut self, mut entry: Entry, time: u64) -> Option<Entry> {
-        let (hash, deadline) = (entry.hash(), entry.deadline());
-        self.entry_bytes += entry.memory_bytes();
-        self.idem_records += u64::from(entry.is_idem());
-        let Some(old) = self.table.find_mut(hash, |other| other.key() == entry.key()) else {
-            self.link(&mut entry, time);
-            self.table.insert(entry);
+    /// Stores an entry and returns the hash that it replaces, if it replaces one. `time` is the record's.
+    pub(super) fn put(
+        &mut self,
+        hash: u64,
+        key: &[u8],
+        deadline: u64,
+        content: Content<'_>,
+        time: u64,
+    ) -> Option<HashValue> {
+        let handle = self.entries.add(key, deadline, content);
+        self.idem_records += u64::from(self.entries.get(handle).is_idem());
+        let entries = &self.entries;
+        let Some(slot) = self.table.find_mut(hash, holds_key(entries, hash, key)) else {
+            self.table.insert(Slot::new(hash, handle));
+            self.link(handle, deadline, time);
             return None;
         };
+        let old_handle = std::mem::replace(&mut slot.handle, handle);
+        let old = entries.get(old_handle);
+        let (old_deadline, old_place) = (old.deadline_ms(), old.place());
+        self.idem_records -= u64::from(old.is_idem());
         // The usual case, a completion: same deadline, so the same place.
-        if old.deadline() == deadline {
-            entry.set_place(old.place());
+        if old_deadline == deadline {
+            if deadline != 0 {
+                self.wheel.replace(deadline, old_place, handle);
+                self.entries.set_place(handle, old_place);
+            }
         } else {
-            let (old_deadline, old_place) = (old.deadline(), old.place());
             if old_deadline != 0 {
                 let moved = self.wheel.remove(old_deadline, old_place);
                 self.follow(moved);
             }
-            self.link(&mut entry, time);
+            self.link(handle, deadline, time);
         }
-        let old = self
-            .table
-            .find_mut(hash, |other| other.key() == entry.key())
-            .expect("it was found above");
-        let old = std::mem::replace(old, entry);
-        self.forget(&old);
-        Some(old)
+        self.entries.remove(old_handle)
     }
 
-    pub(super) fn remove(&mut self, hash: u64, key: &[u8]) -> Option<Entry> {
-        let entry = self.table.remove(hash, |entry| entry.key() == key)?;
-        self.forget(&entry);
-        if entry.deadline() != 0 {
-            let moved = self.wheel.remove(entry.deadline(), entry.place());
-            self.follow(moved);
-        }
-        Some(entry)
+    /// Removes an entry; the hash that it held, if it held one.
+    pub(super) fn remove(&mut self, hash: u64, key: &[u8]) -> Option<HashValue> {
+        let slot = self.table.remove(hash, holds_key(&self.entries, hash, key))?;
+        self.take_out(slot.handle)
     }
 
     /// Gives an entry that exists another deadline (0 = none).
     pub(super) fn set_deadline(&mut self, hash: u64, key: &[u8], deadline: u64, time: u64) {
-        let Some(entry) = self.table.find_mut(hash, |entry| entry.key() == key) else {
+        let Some(handle) = self.locate(hash, key) else {
             return;
         };
-        let (old_deadline, old_place) = (entry.deadline(), entry.place());
+        let entry = self.entries.get(handle);
+        let (old_deadline, old_place) = (entry.deadline_ms(), entry.place());
         if old_deadline == deadline {
             return;
         }
-        entry.set_deadline(0);
         if old_deadline != 0 {
             let moved = self.wheel.remove(old_deadline, old_place);
             self.follow(moved);
         }
-        if deadline != 0 {
-            let place = self.wheel.insert(hash, deadline, time);
-            let entry = self
-                .table
-                .find_mut(hash, |entry| entry.key() == key)
-                .expect("it was found above");
-            entry.set_deadline(deadline);
-            entry.set_place(place);
-        }
+        self.entries.set_deadline(handle, deadline);
+        self.link(handle, deadline, time);
     }
 
     /// Changes the fields of a hash that exists, and keeps count of its memory.
@@ -138,11 +188,15 @@ impl Database {
         key: &[u8],
         change: impl FnOnce(&mut HashValue) -> R,
     ) -> Option<R> {
-        let entry = self.table.find_mut(hash, |entry| entry.key() == key)?;
-        let before = entry.memory_bytes();
-        let result = change(entry.hash_value_mut()?);
-        self.entry_bytes = self.entry_bytes + entry.memory_bytes() - before;
-        Some(result)
+        let handle = self.locate(hash, key)?;
+        self.entries.change_hash(handle, change)
+    }
+
+    /// Notes a moment of use; nothing else changes.
+    pub(super) fn touch(&mut self, hash: u64, key: &[u8], clock: u32) {
+        if let Some(handle) = self.locate(hash, key) {
+            self.entries.set_touched(handle, clock);
+        }
     }
 
     pub(super) fn due(&self, at: u64) -> bool {
@@ -150,10 +204,16 @@ impl Database {
     }
 
     /// See [`super::Keyspace::reclaim`].
-    pub(super) fn reclaim(&mut self, up_to: u64, budget: usize, garbage: &mut Garbage) -> Work {
+    pub(super) fn reclaim(
+        &mut self,
+        up_to: u64,
+        budget: usize,
+        hasher: &KeyHasher,
+        garbage: &mut Garbage,
+    ) -> Work {
         let mut work = Work::default();
         if self.wheel.past_due(up_to) {
-            self.reclaim_past(up_to, budget, garbage, &mut work);
+            self.reclaim_past(up_to, budget, hasher, garbage, &mut work);
         }
         let limit = Wheel::limit(up_to);
         while work.touched < budget {
@@ -162,9 +222,9 @@ impl Database {
                 Step::Open(slot) => self.open(slot, budget, &mut work),
                 Step::Free(slot) => {
                     while work.touched < budget
-                        && let Some((index, hash)) = self.wheel.last(slot)
+                        && let Some(handle) = self.wheel.last(slot)
                     {
-                        self.free(slot, index, hash, garbage);
+                        self.free(handle, hasher, garbage);
                         work.touched += 1;
                         work.freed += 1;
                     }
@@ -196,17 +256,21 @@ impl Database {
     }
 
     /// What was past when it came is looked at one by one: it is in no order, and rarely more than a handful.
-    fn reclaim_past(&mut self, up_to: u64, budget: usize, garbage: &mut Garbage, work: &mut Work) {
+    fn reclaim_past(
+        &mut self,
+        up_to: u64,
+        budget: usize,
+        hasher: &KeyHasher,
+        garbage: &mut Garbage,
+        work: &mut Work,
+    ) {
         while work.touched < budget
-            && let Some((slot, index, hash)) = self.wheel.past_next()
+            && let Some(handle) = self.wheel.past_next()
         {
             work.touched += 1;
-            let entry = self
-                .table
-                .find(hash, |entry| slot.holds(index, entry.deadline(), entry.place()));
-            let deadline = entry.expect(INDEX_IS_EXACT).deadline();
+            let deadline = self.entries.get(handle).deadline_ms();
             if deadline <= up_to {
-                self.free(slot, index, hash, garbage);
+                self.free(handle, hasher, garbage);
                 work.freed += 1;
             }
             if !self.wheel.past_seen((deadline > up_to).then_some(deadline)) {
@@ -215,87 +279,95 @@ impl Database {
         }
     }
 
-    fn free(&mut self, slot: SlotId, index: u32, hash: u64, garbage: &mut Garbage) {
-        let entry = self
-            .table
-            .remove(hash, |entry| slot.holds(index, entry.deadline(), entry.place()));
-        let entry = entry.expect(INDEX_IS_EXACT);
-        self.forget(&entry);
-        let moved = self.wheel.remove(entry.deadline(), entry.place());
-        self.follow(moved);
-        garbage.discard(entry);
+    fn free(&mut self, handle: Handle, hasher: &KeyHasher, garbage: &mut Garbage) {
+        let hash = hasher.hash(self.entries.get(handle).key());
+        self.table
+            .remove(hash, |slot| slot.handle == handle)
+            .expect(INDEX_IS_EXACT);
+        garbage.discard(self.take_out(handle));
     }
 
     /// Moves entries of an opened slot to finer ones.
     fn open(&mut self, slot: SlotId, budget: usize, work: &mut Work) {
         while work.touched < budget
-            && let Some((index, hash)) = self.wheel.last(slot)
+            && let Some(handle) = self.wheel.last(slot)
         {
             work.touched += 1;
-            let entry = self
-                .table
-                .find_mut(hash, |entry| slot.holds(index, entry.deadline(), entry.place()));
-            let entry = entry.expect(INDEX_IS_EXACT);
-            let deadline = entry.deadline();
-            let moved = self.wheel.remove(deadline, entry.place());
+            let entry = self.entries.get(handle);
+            let (deadline, place) = (entry.deadline_ms(), entry.place());
+            let moved = self.wheel.remove(deadline, place);
             debug_assert!(moved.is_none(), "the last one leaves no gap");
-            entry.set_place(self.wheel.insert(hash, deadline, deadline));
+            self.link(handle, deadline, deadline);
         }
     }
 
-    fn link(&mut self, entry: &mut Entry, time: u64) {
-        if entry.deadline() != 0 {
-            entry.set_place(self.wheel.insert(entry.hash(), entry.deadline(), time));
+    fn locate(&self, hash: u64, key: &[u8]) -> Option<Handle> {
+        let slot = self.table.find(hash, holds_key(&self.entries, hash, key))?;
+        Some(slot.handle)
+    }
+
+    /// Frees an entry that has left the table.
+    fn take_out(&mut self, handle: Handle) -> Option<HashValue> {
+        let entry = self.entries.get(handle);
+        let (deadline, place) = (entry.deadline_ms(), entry.place());
+        self.idem_records -= u64::from(entry.is_idem());
+        if deadline != 0 {
+            let moved = self.wheel.remove(deadline, place);
+            self.follow(moved);
+        }
+        self.entries.remove(handle)
+    }
+
+    fn link(&mut self, handle: Handle, deadline: u64, time: u64) {
+        if deadline != 0 {
+            let place = self.wheel.insert(handle, deadline, time);
+            self.entries.set_place(handle, place);
         }
     }
 
     /// Tells an entry that it has moved inside its slot.
     fn follow(&mut self, moved: Option<Moved>) {
-        let Some(Moved { hash, slot, from, to }) = moved else {
-            return;
-        };
-        let entry = self
-            .table
-            .find_mut(hash, |entry| slot.holds(from, entry.deadline(), entry.place()));
-        entry.expect(INDEX_IS_EXACT).set_place(slot.place(to));
-    }
-
-    /// Takes an entry that has left out of the counts.
-    fn forget(&mut self, entry: &Entry) {
-        self.entry_bytes -= entry.memory_bytes();
-        self.idem_records -= u64::from(entry.is_idem());
+        if let Some(Moved { handle, slot, to }) = moved {
+            self.entries.set_place(handle, slot.place(to));
+        }
     }
 
     /// Walks everything: each wheel place has its entry and each entry with a deadline its place.
     #[cfg(test)]
     pub(super) fn check(&self) {
+        use std::collections::HashSet;
+
         self.table.check();
+        let handles: HashSet<Handle> = self.table.iter().map(|slot| slot.handle).collect();
+        assert_eq!(handles.len(), self.table.len());
         let places = self.wheel.walk();
-        for (slot, index, hash) in &places {
-            let held = |entry: &&Entry| slot.holds(*index, entry.deadline(), entry.place());
-            let entry = self.table.find(*hash, |entry| held(&entry));
+        for (slot, index, handle) in &places {
+            assert!(handles.contains(handle), "{slot:?} {index} is stale");
+            let entry = self.entries.get(*handle);
             assert!(
-                entry.is_some_and(|entry| entry.hash() == *hash),
-                "{slot:?} {index} is stale"
+                slot.holds(*index, entry.deadline_ms(), entry.place()),
+                "{slot:?} {index} is another's"
             );
         }
-        let with_deadline = self.iter().filter(|entry| entry.deadline() != 0).count();
+        let with_deadline = self.iter().filter(|entry| entry.deadline_ms() != 0).count();
         assert_eq!(places.len(), with_deadline);
         assert_eq!(self.wheel.len(), count(with_deadline));
-        assert_eq!(
-            self.entry_bytes,
-            self.iter().map(Entry::memory_bytes).sum::<u64>()
-        );
+        self.entries.check(&handles);
         assert_eq!(
             self.idem_records,
-            count(self.iter().filter(|entry| entry.is_idem()).count())
+            count(self.iter().filter(EntryRef::is_idem).count())
         );
     }
 
     #[cfg(test)]
-    pub(super) fn table(&self) -> &Table<Entry> {
+    pub(super) fn table(&self) -> &Table<Slot> {
         &self.table
     }
+}
+
+/// Is it the slot of this key? Looks into the entry only when the hashes agree.
+fn holds_key<'a>(entries: &'a Entries, hash: u64, key: &'a [u8]) -> impl Fn(&Slot) -> bool + 'a {
+    move |slot| slot.hash == upper(hash) && entries.get(slot.handle).key() == key
 }
 
 fn count(n: usize) -> u64 {

@@ -1,208 +1,194 @@
-//! One entry: a packed string in one allocation, or a boxed hash.
+//! Entries: a key with its value and its deadline, in one cell of the arena.
 //!
-//! A packed string is `hash 8 | deadline 8 | place in the wheel 4 | key length 4 | flags 1 | key | value`. The value's
-//! length follows from the allocation's. A record of IDEM with a 20-byte key and a value of 107 bytes takes 152 bytes and
-//! 16 in its table; with a fingerprint of 64 and an owner of 32 bytes that is all that a pending operation costs, apart
-//! from 8 in the wheel.
-
-use std::mem::size_of;
+//! A cell is `deadline 8 | place in the wheel 4 | last access 4 | key length 4 | value length 4 | flags 1 | key | value`.
+//! Where the value is a hash, the value's length is the number under which the database keeps it. A record of IDEM with a
+//! key of 20 bytes, a fingerprint of 64 and an owner of 32 is a cell of 152 bytes; beside it a pending operation costs 8
+//! bytes and a tag in the table and 4 in the wheel.
 
 use idem_protocol::Deadline;
 use idem_protocol::idem::IdemRecord;
 
+use super::arena::{Arena, Handle};
 use super::hash_value::HashValue;
-use super::table::Hashed;
+use super::slab::Slab;
 use super::wheel::Place;
 
-const HASH_AT: usize = 0;
-const DEADLINE_AT: usize = 8;
-const INDEX_AT: usize = 16;
-const KEY_BYTES_AT: usize = 20;
+const DEADLINE_AT: usize = 0;
+const INDEX_AT: usize = 8;
+const TOUCHED_AT: usize = 12;
+const KEY_BYTES_AT: usize = 16;
+const VALUE_BYTES_AT: usize = 20;
 const FLAGS_AT: usize = 24;
 const HEADER_BYTES: usize = 25;
 
 /// Flag: the value is a well-formed stored IDEM record.
 const FLAG_IDEM: u8 = 1;
+/// Flag: the value is a hash.
+const FLAG_HASH: u8 = 2;
 /// The wheel's level stands in the flags' upper half.
 const LEVEL_SHIFT: u32 = 4;
 
-/// What a table slot holds: 16 bytes, the discriminant in the pointer's niche.
-#[derive(Debug)]
-pub(super) enum Entry {
-    Packed(Box<[u8]>),
-    Hash(Box<HashEntry>),
-}
-
-/// A hash with its key.
-#[derive(Debug)]
-pub(super) struct HashEntry {
-    hash: u64,
-    deadline: u64,
-    place: Place,
-    key: Box<[u8]>,
-    pub(super) value: HashValue,
-}
-
-impl Entry {
-    /// A string; finds out by itself whether it is an IDEM record.
-    pub(super) fn string(hash: u64, key: &[u8], deadline: Deadline, value: &[u8]) -> Self {
-        let flags = if IdemRecord::decode_stored(value).is_ok() {
-            FLAG_IDEM
-        } else {
-            0
-        };
-        Self::pack(hash, key, deadline, flags, value.len(), |out| {
-            out.extend_from_slice(value)
-        })
-    }
-
+/// What is to be stored under a key.
+pub(super) enum Content<'a> {
+    /// A string; whether it is an IDEM record is found out.
+    String(&'a [u8]),
     /// An IDEM record, packed as the string that it is.
-    pub(super) fn idem(hash: u64, key: &[u8], deadline: Deadline, record: &IdemRecord<'_>) -> Self {
-        Self::pack(hash, key, deadline, FLAG_IDEM, record.encoded_len(), |out| {
-            record.encode(out)
-        })
-    }
+    Idem(&'a IdemRecord<'a>),
+    Hash(HashValue),
+}
 
-    pub(super) fn hash(hash: u64, key: &[u8], deadline: Deadline, value: HashValue) -> Self {
-        Self::Hash(Box::new(HashEntry {
-            hash,
-            deadline: deadline.get(),
-            place: Place::NOWHERE,
-            key: key.into(),
-            value,
-        }))
-    }
+/// All entries of a database, each known by its handle.
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    arena: Arena,
+    hashes: Slab<HashValue>,
+    /// Bytes behind the hashes, without their places in the slab.
+    hash_bytes: usize,
+}
 
-    fn pack(
-        hash: u64,
-        key: &[u8],
-        deadline: Deadline,
-        flags: u8,
-        value_bytes: usize,
-        value: impl FnOnce(&mut Vec<u8>),
-    ) -> Self {
-        let key_bytes = u32::try_from(key.len()).expect("a key fits one record, which is at most 512 MiB");
-        // Exactly as large as needed: `into_boxed_slice` then hands the same allocation on.
-        let mut bytes = Vec::with_capacity(HEADER_BYTES + key.len() + value_bytes);
-        bytes.extend_from_slice(&hash.to_ne_bytes());
-        bytes.extend_from_slice(&deadline.get().to_ne_bytes());
-        bytes.extend_from_slice(&Place::NOWHERE.index.to_ne_bytes());
-        bytes.extend_from_slice(&key_bytes.to_ne_bytes());
-        bytes.push(flags | (Place::NOWHERE.level << LEVEL_SHIFT));
-        bytes.extend_from_slice(key);
-        value(&mut bytes);
-        debug_assert_eq!(bytes.len(), bytes.capacity(), "the value is as long as was said");
-        Self::Packed(bytes.into_boxed_slice())
-    }
-
-    pub(super) fn key(&self) -> &[u8] {
-        match self {
-            Self::Packed(bytes) => &bytes[HEADER_BYTES..packed_value_at(bytes)],
-            Self::Hash(entry) => &entry.key,
-        }
-    }
-
-    /// Unix ms, 0 = none.
-    pub(super) fn deadline(&self) -> u64 {
-        match self {
-            Self::Packed(bytes) => read_u64(bytes, DEADLINE_AT),
-            Self::Hash(entry) => entry.deadline,
-        }
-    }
-
-    pub(super) fn set_deadline(&mut self, deadline: u64) {
-        match self {
-            Self::Packed(bytes) => {
-                bytes[DEADLINE_AT..DEADLINE_AT + 8].copy_from_slice(&deadline.to_ne_bytes())
+impl Entries {
+    /// Stores an entry that stands in no wheel yet.
+    pub(super) fn add(&mut self, key: &[u8], deadline: u64, content: Content<'_>) -> Handle {
+        let (flags, value_bytes, stored_bytes) = match &content {
+            Content::String(value) if IdemRecord::decode_stored(value).is_ok() => {
+                (FLAG_IDEM, value.len(), value.len())
             }
-            Self::Hash(entry) => entry.deadline = deadline,
-        }
-    }
-
-    /// Where the entry stands in its database's wheel; means nothing without a deadline.
-    pub(super) fn place(&self) -> Place {
-        match self {
-            Self::Packed(bytes) => Place {
-                level: bytes[FLAGS_AT] >> LEVEL_SHIFT,
-                index: read_u32(bytes, INDEX_AT),
-            },
-            Self::Hash(entry) => entry.place,
-        }
-    }
-
-    pub(super) fn set_place(&mut self, place: Place) {
-        match self {
-            Self::Packed(bytes) => {
-                bytes[INDEX_AT..INDEX_AT + 4].copy_from_slice(&place.index.to_ne_bytes());
-                bytes[FLAGS_AT] = (bytes[FLAGS_AT] & 0x0f) | (place.level << LEVEL_SHIFT);
-            }
-            Self::Hash(entry) => entry.place = place,
-        }
-    }
-
-    pub(super) fn is_idem(&self) -> bool {
-        match self {
-            Self::Packed(bytes) => bytes[FLAGS_AT] & FLAG_IDEM != 0,
-            Self::Hash(_) => false,
-        }
-    }
-
-    pub(super) fn hash_value(&self) -> Option<&HashValue> {
-        match self {
-            Self::Packed(_) => None,
-            Self::Hash(entry) => Some(&entry.value),
-        }
-    }
-
-    pub(super) fn hash_value_mut(&mut self) -> Option<&mut HashValue> {
-        match self {
-            Self::Packed(_) => None,
-            Self::Hash(entry) => Some(&mut entry.value),
-        }
-    }
-
-    /// Bytes allocated for this entry beside its table slot.
-    pub(super) fn memory_bytes(&self) -> u64 {
-        let bytes = match self {
-            Self::Packed(bytes) => bytes.len(),
-            Self::Hash(entry) => size_of::<HashEntry>() + entry.key.len() + entry.value.heap_bytes(),
+            Content::String(value) => (0, value.len(), value.len()),
+            Content::Idem(record) => (FLAG_IDEM, record.encoded_len(), record.encoded_len()),
+            Content::Hash(_) => (FLAG_HASH, 0, 0),
         };
-        u64::try_from(bytes).expect("what is in memory can be counted in 64 bits")
+        let handle = self.arena.add(HEADER_BYTES + key.len() + stored_bytes);
+        let value_number = match content {
+            Content::String(_) | Content::Idem(_) => length(value_bytes),
+            Content::Hash(_) => 0,
+        };
+        let cell = self.arena.get_mut(handle);
+        put_u64(cell, DEADLINE_AT, deadline);
+        put_u32(cell, INDEX_AT, Place::NOWHERE.index);
+        put_u32(cell, TOUCHED_AT, 0);
+        put_u32(cell, KEY_BYTES_AT, length(key.len()));
+        put_u32(cell, VALUE_BYTES_AT, value_number);
+        cell[FLAGS_AT] = flags | (Place::NOWHERE.level << LEVEL_SHIFT);
+        let value_at = HEADER_BYTES + key.len();
+        cell[HEADER_BYTES..value_at].copy_from_slice(key);
+        match content {
+            Content::String(value) => cell[value_at..value_at + value_bytes].copy_from_slice(value),
+            Content::Idem(record) => record.encode_into(&mut cell[value_at..value_at + value_bytes]),
+            Content::Hash(value) => {
+                self.hash_bytes += value.heap_bytes();
+                let number = self.hashes.add(value);
+                put_u32(self.arena.get_mut(handle), VALUE_BYTES_AT, number);
+            }
+        }
+        handle
     }
-}
 
-impl Hashed for Entry {
-    fn hash(&self) -> u64 {
-        match self {
-            Self::Packed(bytes) => read_u64(bytes, HASH_AT),
-            Self::Hash(entry) => entry.hash,
+    /// Frees an entry that stands in no wheel any more; answers its hash, which may be large.
+    pub(super) fn remove(&mut self, handle: Handle) -> Option<HashValue> {
+        let cell = self.arena.get(handle);
+        let value = if cell[FLAGS_AT] & FLAG_HASH == 0 {
+            None
+        } else {
+            let value = self.hashes.remove(read_u32(cell, VALUE_BYTES_AT));
+            self.hash_bytes -= value.heap_bytes();
+            Some(value)
+        };
+        self.arena.remove(handle);
+        value
+    }
+
+    pub(super) fn get(&self, handle: Handle) -> EntryRef<'_> {
+        EntryRef {
+            cell: self.arena.get(handle),
+            hashes: &self.hashes,
         }
     }
+
+    pub(super) fn set_deadline(&mut self, handle: Handle, deadline: u64) {
+        put_u64(self.arena.get_mut(handle), DEADLINE_AT, deadline);
+    }
+
+    pub(super) fn set_place(&mut self, handle: Handle, place: Place) {
+        let cell = self.arena.get_mut(handle);
+        put_u32(cell, INDEX_AT, place.index);
+        cell[FLAGS_AT] = (cell[FLAGS_AT] & 0x0f) | (place.level << LEVEL_SHIFT);
+    }
+
+    pub(super) fn set_touched(&mut self, handle: Handle, clock: u32) {
+        put_u32(self.arena.get_mut(handle), TOUCHED_AT, clock);
+    }
+
+    /// Changes the fields of a hash and keeps count of its memory; `None` when the entry is none.
+    pub(super) fn change_hash<R>(
+        &mut self,
+        handle: Handle,
+        change: impl FnOnce(&mut HashValue) -> R,
+    ) -> Option<R> {
+        let cell = self.arena.get(handle);
+        if cell[FLAGS_AT] & FLAG_HASH == 0 {
+            return None;
+        }
+        let value = self.hashes.get_mut(read_u32(cell, VALUE_BYTES_AT));
+        let before = value.heap_bytes();
+        let result = change(value);
+        self.hash_bytes = self.hash_bytes + value.heap_bytes() - before;
+        Some(result)
+    }
+
+    /// Bytes of everything stored.
+    pub(super) fn used_bytes(&self) -> usize {
+        self.arena.used_bytes() + self.hashes.memory_bytes() + self.hash_bytes
+    }
+
+    /// The same with what is kept free for later entries.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.arena.held_bytes() + self.hashes.memory_bytes() + self.hash_bytes
+    }
+
+    /// Every entry's memory is counted, and nothing else's.
+    #[cfg(test)]
+    pub(super) fn check(&self, handles: &std::collections::HashSet<Handle>) {
+        self.arena.check(handles);
+        let hashes = handles
+            .iter()
+            .filter_map(|handle| match self.get(*handle).value() {
+                ValueRef::Hash(value) => Some(value.heap_bytes()),
+                ValueRef::String(_) => None,
+            });
+        assert_eq!(hashes.sum::<usize>(), self.hash_bytes);
+    }
+
+    pub(super) fn into_parts(self) -> (Arena, Slab<HashValue>) {
+        (self.arena, self.hashes)
+    }
 }
 
-fn packed_value_at(bytes: &[u8]) -> usize {
-    HEADER_BYTES + read_u32(bytes, KEY_BYTES_AT) as usize
+fn length(bytes: usize) -> u32 {
+    u32::try_from(bytes).expect("a key or value fits one record, which is at most 512 MiB")
 }
 
-fn read_u64(bytes: &[u8], at: usize) -> u64 {
-    u64::from_ne_bytes(
-        *bytes[at..]
-            .first_chunk()
-            .expect("a packed entry has its whole header"),
-    )
+fn read_u64(cell: &[u8], at: usize) -> u64 {
+    u64::from_ne_bytes(*cell[at..].first_chunk().expect("a cell has its whole header"))
 }
 
-fn read_u32(bytes: &[u8], at: usize) -> u32 {
-    u32::from_ne_bytes(
-        *bytes[at..]
-            .first_chunk()
-            .expect("a packed entry has its whole header"),
-    )
+fn read_u32(cell: &[u8], at: usize) -> u32 {
+    u32::from_ne_bytes(*cell[at..].first_chunk().expect("a cell has its whole header"))
+}
+
+fn put_u64(cell: &mut [u8], at: usize, value: u64) {
+    cell[at..at + 8].copy_from_slice(&value.to_ne_bytes());
+}
+
+fn put_u32(cell: &mut [u8], at: usize, value: u32) {
+    cell[at..at + 4].copy_from_slice(&value.to_ne_bytes());
 }
 
 /// An entry as readers see it. It may have ended: compare [`EntryRef::deadline`] with your `now`.
 #[derive(Clone, Copy, Debug)]
-pub struct EntryRef<'a>(&'a Entry);
+pub struct EntryRef<'a> {
+    cell: &'a [u8],
+    hashes: &'a Slab<HashValue>,
+}
 
 /// The value of an entry.
 #[derive(Clone, Copy, Debug)]
@@ -214,36 +200,55 @@ pub enum ValueRef<'a> {
 }
 
 impl<'a> EntryRef<'a> {
-    pub(super) fn new(entry: &'a Entry) -> Self {
-        Self(entry)
-    }
-
     /// The key.
     pub fn key(&self) -> &'a [u8] {
-        self.0.key()
+        &self.cell[HEADER_BYTES..self.value_at()]
     }
 
     /// The deadline in Unix ms, or none.
     pub fn deadline(&self) -> Deadline {
-        Deadline::at(self.0.deadline())
+        Deadline::at(self.deadline_ms())
     }
 
     /// The value, borrowed.
     pub fn value(&self) -> ValueRef<'a> {
-        match self.0 {
-            Entry::Packed(bytes) => ValueRef::String(&bytes[packed_value_at(bytes)..]),
-            Entry::Hash(entry) => ValueRef::Hash(&entry.value),
+        let number = read_u32(self.cell, VALUE_BYTES_AT);
+        if self.cell[FLAGS_AT] & FLAG_HASH != 0 {
+            return ValueRef::Hash(self.hashes.get(number));
         }
+        let at = self.value_at();
+        ValueRef::String(&self.cell[at..at + number as usize])
     }
 
     /// Is it a string that is a well-formed stored IDEM record? Costs nothing: it was found out when it was written.
     pub fn is_idem(&self) -> bool {
-        self.0.is_idem()
+        self.cell[FLAGS_AT] & FLAG_IDEM != 0
     }
 
-    /// The keyed hash of the key ([`super::Keyspace::key_hash`]), without computing it.
-    pub fn key_hash(&self) -> u64 {
-        self.0.hash()
+    /// The clock that [`super::Keyspace::touch`] was given last; 0 before the first time. No record carries it.
+    pub fn touched(&self) -> u32 {
+        read_u32(self.cell, TOUCHED_AT)
+    }
+
+    /// Unix ms, 0 = none.
+    pub(super) fn deadline_ms(&self) -> u64 {
+        read_u64(self.cell, DEADLINE_AT)
+    }
+
+    /// Where the entry stands in its database's wheel; means nothing without a deadline.
+    pub(super) fn place(&self) -> Place {
+        Place {
+            level: self.cell[FLAGS_AT] >> LEVEL_SHIFT,
+            index: read_u32(self.cell, INDEX_AT),
+        }
+    }
+
+    pub(super) fn is_hash(&self) -> bool {
+        self.cell[FLAGS_AT] & FLAG_HASH != 0
+    }
+
+    fn value_at(&self) -> usize {
+        HEADER_BYTES + read_u32(self.cell, KEY_BYTES_AT) as usize
     }
 }
 
@@ -253,14 +258,20 @@ mod tests {
 
     /// What the memory of a large keyspace is made of.
     #[test]
-    fn entries_are_compact() {
-        assert!(size_of::<Entry>() <= 16, "a table slot");
-        let entry = Entry::string(1, &[b'k'; 20], Deadline::at(5), &[b'v'; 107]);
-        assert!(
-            entry.memory_bytes() <= 160,
-            "a pending record: {}",
-            entry.memory_bytes()
-        );
+    fn a_pending_record_is_compact() {
+        let mut entries = Entries::default();
+        let before = entries.used_bytes();
+        entries.add(&[b'k'; 20], 5, Content::String(&[b'v'; 107]));
+        let books = 4096;
+        assert!(entries.used_bytes() - before <= 152 + books);
+        assert_eq!(entries.get(entries.arena_first()).cell.len(), 152);
+    }
+
+    impl Entries {
+        /// The first cell of the first page.
+        fn arena_first(&self) -> Handle {
+            Handle::from_bits(0)
+        }
     }
 
     #[test]
@@ -272,22 +283,26 @@ mod tests {
             (b"key", b"value"),
             (&[0xff; 300], &[7; 70000]),
         ] {
-            let mut entry = Entry::string(0x0123_4567_89ab_cdef, key, Deadline::at(77), value);
+            let mut entries = Entries::default();
+            let handle = entries.add(key, 77, Content::String(value));
             let place = Place {
                 level: 6,
                 index: 0xdead_beef,
             };
-            entry.set_place(place);
+            entries.set_place(handle, place);
+            entries.set_deadline(handle, u64::MAX);
+            entries.set_touched(handle, 0x1234_5678);
+            let entry = entries.get(handle);
             assert_eq!(entry.place(), place);
-            entry.set_deadline(u64::MAX);
-            assert_eq!(entry.deadline(), u64::MAX);
-            assert_eq!(Hashed::hash(&entry), 0x0123_4567_89ab_cdef);
+            assert_eq!(entry.deadline_ms(), u64::MAX);
+            assert_eq!(entry.touched(), 0x1234_5678);
             assert_eq!(entry.key(), key);
-            assert!(!entry.is_idem());
-            let ValueRef::String(read) = EntryRef::new(&entry).value() else {
+            assert!(!entry.is_idem() && !entry.is_hash());
+            let ValueRef::String(read) = entry.value() else {
                 panic!("a string")
             };
             assert_eq!(read, value);
+            assert!(entries.remove(handle).is_none());
         }
     }
 }

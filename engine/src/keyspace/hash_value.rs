@@ -7,6 +7,7 @@
 use std::mem::size_of;
 
 use super::hasher::KeyHasher;
+use super::memory::held;
 use super::table::{Hashed, Table};
 
 /// A hash with more fields than this is a table …
@@ -139,7 +140,7 @@ impl HashValue {
             Fields::Large(large) => {
                 let hash = large.hasher.hash(field);
                 let removed = large.fields.remove(hash, |other| other.name() == field);
-                large.field_bytes -= removed.as_ref().map_or(0, |field| field.0.len());
+                large.field_bytes -= removed.as_ref().map_or(0, |field| held(field.0.len()));
                 removed.is_some()
             }
         }
@@ -153,6 +154,11 @@ impl HashValue {
     /// Fields from a position in their hash order on (0 = the beginning): about `max_bytes` of them, at least one if there
     /// is one in reach, and all of those with equal hashes. A small hash is one part.
     pub(crate) fn part(&self, from: u64, max_bytes: usize) -> HashPart<'_> {
+        self.part_of(from, usize::MAX, max_bytes)
+    }
+
+    /// The same with a bound on the number of fields, too.
+    pub(crate) fn part_of(&self, from: u64, max_fields: usize, max_bytes: usize) -> HashPart<'_> {
         let Fields::Large(large) = &self.0 else {
             return HashPart {
                 fields: self.iter().collect(),
@@ -166,7 +172,7 @@ impl HashValue {
             bytes = group
                 .iter()
                 .fold(bytes, |bytes, field| bytes.saturating_add(field.0.len()));
-            if bytes > max_bytes && !fields.is_empty() {
+            if (bytes > max_bytes || fields.len() >= max_fields) && !fields.is_empty() {
                 return HashPart {
                     fields,
                     next: Some(group[0].hash()),
@@ -190,7 +196,7 @@ impl HashValue {
     /// Bytes allocated behind this value.
     pub(super) fn heap_bytes(&self) -> usize {
         match &self.0 {
-            Fields::Small { bytes, .. } => bytes.capacity(),
+            Fields::Small { bytes, .. } => held(bytes.capacity()),
             Fields::Large(large) => size_of::<Large>() + large.fields.memory_bytes() + large.field_bytes,
         }
     }
@@ -210,10 +216,10 @@ impl Large {
     fn set(&mut self, name: &[u8], value: &[u8]) {
         let hash = self.hasher.hash(name);
         let field = Field::new(hash, name, value);
-        self.field_bytes += field.0.len();
+        self.field_bytes += held(field.0.len());
         match self.fields.find_mut(hash, |other| other.name() == name) {
             Some(old) => {
-                self.field_bytes -= old.0.len();
+                self.field_bytes -= held(old.0.len());
                 *old = field;
             }
             None => self.fields.insert(field),

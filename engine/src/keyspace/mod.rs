@@ -2,7 +2,7 @@
 //!
 //! # Vocabulary
 //!
-//! * **entry**: a key with its value and its deadline. A string is one allocation, a hash two or more.
+//! * **entry**: a key with its value and its deadline, in one cell of its database's arena.
 //! * **IDEM record**: a string entry whose bytes are a well-formed stored IDEM record. Nothing else tells it from a
 //!   string: no field, no second map.
 //! * **partition**: a small hash table that holds the entries whose hashes begin with the same bits.
@@ -24,18 +24,21 @@
 //!
 //! # Deliberately absent
 //!
-//! A clock (time enters with the record or the call), lsns (the node knows them), eviction, and exact accounting of
-//! memory: [`Keyspace::memory_bytes`] is the sum of what was asked of the allocator.
+//! A clock (time enters with the record or the call), lsns (the node knows them), and eviction ([`Keyspace::sample`] and
+//! [`Keyspace::touch`] are what it needs of this).
 
 mod apply;
+mod arena;
 mod bag;
 mod database;
 mod entry;
 mod garbage;
 mod hash_value;
 mod hasher;
+mod memory;
 mod ring;
 mod scan;
+mod slab;
 mod table;
 #[cfg(test)]
 pub(crate) mod tests;
@@ -51,9 +54,6 @@ use self::database::Database;
 use self::garbage::Garbage;
 use self::hasher::KeyHasher;
 
-/// Databases that a record can name; the number configured only says which of them clients may select.
-const DATABASES_MAX: usize = 256;
-
 /// What one call of [`Keyspace::reclaim`] did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reclaimed {
@@ -66,6 +66,8 @@ pub struct Reclaimed {
 /// All databases of one shard.
 #[derive(Debug)]
 pub struct Keyspace {
+    /// Up to the highest that was used. A record can name any of 256; the number configured only says which of them
+    /// clients may select.
     databases: Vec<Option<Box<Database>>>,
     databases_configured: u16,
     hasher: KeyHasher,
@@ -81,10 +83,8 @@ impl Keyspace {
     }
 
     fn with_hasher(databases: u16, hasher: KeyHasher) -> Self {
-        let mut slots = Vec::new();
-        slots.resize_with(DATABASES_MAX, || None);
         Self {
-            databases: slots,
+            databases: Vec::new(),
             databases_configured: databases,
             hasher,
             garbage: Garbage::default(),
@@ -94,7 +94,7 @@ impl Keyspace {
     /// The entry under `key`, also when its deadline has ended and it only waits to be reclaimed.
     pub fn get(&self, db: u8, key: &[u8]) -> Option<EntryRef<'_>> {
         let hash = self.hasher.hash(key);
-        self.database(db)?.find(hash, key).map(EntryRef::new)
+        self.database(db)?.find(hash, key)
     }
 
     /// Frees entries whose deadline is at or below `up_to`, the earlier before the later (to a quarter of a second).
@@ -106,7 +106,7 @@ impl Keyspace {
         let mut total = Reclaimed::default();
         let mut left = budget;
         for database in self.databases.iter_mut().flatten() {
-            let done = database.reclaim(up_to.get(), left, &mut self.garbage);
+            let done = database.reclaim(up_to.get(), left, &self.hasher, &mut self.garbage);
             left -= done.touched;
             total.count += done.freed;
             total.more |= done.more;
@@ -166,20 +166,32 @@ impl Keyspace {
     /// Forgets everything at once, and gives the memory back before it returns (recovery starting over; a flush by
     /// record condemns instead).
     pub fn clear(&mut self) {
-        self.databases.iter_mut().for_each(|slot| *slot = None);
+        self.databases.clear();
         self.garbage = Garbage::default();
     }
 
-    /// Bytes asked of the allocator for entries, tables, wheels and what is condemned. What the allocator adds by
-    /// rounding is not in it.
+    /// Bytes in use for entries, tables and wheels, rounded up as they are allocated, and of what is condemned.
+    ///
+    /// It falls with each entry that goes. What then stands empty in pages that hold other entries, too, is used for later
+    /// ones and is part of [`Keyspace::held_bytes`]; while a keyspace only grows the two are within a few percent.
     pub fn memory_bytes(&self) -> u64 {
-        let databases: u64 = self
-            .databases
-            .iter()
-            .flatten()
-            .map(|database| database.memory_bytes())
-            .sum();
-        databases + self.garbage.bytes()
+        let databases = self.databases.iter().flatten();
+        databases.map(|database| database.used_bytes()).sum::<u64>() + self.garbage.bytes()
+    }
+
+    /// Bytes that the allocator was asked for and has not got back.
+    pub fn held_bytes(&self) -> u64 {
+        let databases = self.databases.iter().flatten();
+        databases.map(|database| database.held_bytes()).sum::<u64>() + self.garbage.bytes()
+    }
+
+    /// Notes that a key was used at `clock`, which [`EntryRef::touched`] then answers. It belongs to no record and to no
+    /// state: it is lost with the process, and when the key is written again it starts at 0.
+    pub fn touch(&mut self, db: u8, key: &[u8], clock: u32) {
+        let hash = self.hasher.hash(key);
+        if let Some(Some(database)) = self.databases.get_mut(usize::from(db)) {
+            database.touch(hash, key, clock);
+        }
     }
 
     /// The keyed 64-bit hash of a key, as the tables use it.
@@ -188,11 +200,15 @@ impl Keyspace {
     }
 
     fn database(&self, db: u8) -> Option<&Database> {
-        self.databases[usize::from(db)].as_deref()
+        self.databases.get(usize::from(db))?.as_deref()
     }
 
     fn database_mut(&mut self, db: u8) -> &mut Database {
-        self.databases[usize::from(db)].get_or_insert_default()
+        let index = usize::from(db);
+        if self.databases.len() <= index {
+            self.databases.resize_with(index + 1, || None);
+        }
+        self.databases[index].get_or_insert_default()
     }
 
     /// The databases that exist, in order.
@@ -205,6 +221,6 @@ impl Keyspace {
     /// All entries, in no particular order, ended ones included.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u8, EntryRef<'_>)> {
         self.existing()
-            .flat_map(|(db, database)| database.iter().map(move |entry| (db, EntryRef::new(entry))))
+            .flat_map(|(db, database)| database.iter().map(move |entry| (db, entry)))
     }
 }

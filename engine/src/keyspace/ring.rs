@@ -58,7 +58,7 @@ impl Ring {
         result
     }
 
-    /// Frees up to `budget` hashes of a ring that is no longer used; true when nothing is left.
+    /// Frees up to `budget` handles of a ring that is no longer used; true when nothing is left.
     pub(super) fn discard(&mut self, budget: &mut usize) -> bool {
         self.slots.iter_mut().all(|bag| bag.discard(budget))
     }
@@ -88,6 +88,7 @@ impl Ring {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::keyspace::arena::Handle;
 
     /// From every position, with one slot taken or two, the nearest one ahead is found.
     #[test]
@@ -95,13 +96,13 @@ mod tests {
         for taken in [0, 1, 63, 64, 200, 511] {
             let mut ring = Ring::new();
             assert_eq!(ring.first_from(taken), None);
-            ring.change(ring_index(taken), |bag| bag.push(1));
+            ring.change(ring_index(taken), |bag| bag.push(Handle::from_bits(1)));
             for from in 5 * RING_TICKS..6 * RING_TICKS {
                 let found = ring.first_from(from).unwrap();
                 assert!(found >= from && found < from + RING_TICKS && found % RING_TICKS == taken);
             }
             let other = (taken + 100) % RING_TICKS;
-            ring.change(ring_index(other), |bag| bag.push(1));
+            ring.change(ring_index(other), |bag| bag.push(Handle::from_bits(1)));
             for from in 0..RING_TICKS {
                 let ahead = |tick: u64| from + (tick + RING_TICKS - from) % RING_TICKS;
                 assert_eq!(ring.first_from(from), Some(ahead(taken).min(ahead(other))));

@@ -42,7 +42,7 @@ impl Keyspace {
     /// `visit` does.
     pub fn sample<'k>(&'k self, db: u8, at: u64, visit: &mut dyn FnMut(EntryRef<'k>) -> bool) {
         if let Some(database) = self.database(db) {
-            database.sample(at, &mut |entry| visit(EntryRef::new(entry)));
+            database.sample(at, visit);
         }
     }
 
@@ -55,7 +55,8 @@ impl Keyspace {
         from: u64,
         visit: &mut dyn FnMut(EntryRef<'k>) -> bool,
     ) -> Option<u64> {
-        let ordered = self.database(db)?.ordered(from);
+        let database = self.database(db)?;
+        let ordered = database.ordered(from);
         let mut enough = false;
         for group in ordered.entries.chunk_by(|a, b| a.hash() == b.hash()) {
             if enough {
@@ -63,7 +64,7 @@ impl Keyspace {
             }
             group
                 .iter()
-                .for_each(|entry| enough |= !visit(EntryRef::new(entry)));
+                .for_each(|slot| enough |= !visit(database.entry(**slot)));
         }
         ordered.next
     }

@@ -81,10 +81,12 @@ impl<T> Default for Table<T> {
     }
 }
 
-/// The hash that a partition's table sees. hashbrown tags slots with the top 7 bits and picks buckets by the low ones; the
-/// top bits are the same in all of a partition, so the tag is taken from bits 11 to 17 and the bucket from 18 on.
+/// The hash that a partition's table sees. hashbrown picks buckets by the low bits and tags slots with the top 7. Only the
+/// upper 32 bits of a hash are used, as some slots know no more: the topmost choose the partition, the lowest ten the
+/// bucket, the next seven the tag. They begin to overlap beyond 32 768 partitions, where tags get weaker bit by bit.
 fn inner(hash: u64) -> u64 {
-    hash.rotate_left(46)
+    let upper = hash >> 32;
+    upper | (upper >> 10) << 57
 }
 
 /// The `depth` leading bits of a hash.

@@ -1,4 +1,4 @@
-//! The index by deadline: a hierarchical timing wheel of hashes.
+//! The index by deadline: a hierarchical timing wheel of handles.
 //!
 //! Level 0 has slots of 256 ms, each level above slots 256 times as wide: 65.5 s, 4.7 h, 50 days, 35 years … Seven levels
 //! span all of a u64, so that no deadline needs a special case; only what lies before the wheel's position when it is
@@ -18,11 +18,12 @@
 //! # Exactness
 //!
 //! An entry knows its level and its index inside its slot ([`Place`]); the slot follows from its deadline. Removing takes
-//! the last hash of the slot into the gap, and the caller tells the entry that moved ([`Moved`]). Nothing stale is ever
+//! the last handle of the slot into the gap, and the caller tells the entry that moved ([`Moved`]). Nothing stale is ever
 //! left behind, so nothing has to be checked, counted or swept later.
 //!
-//! The wheel knows hashes only. Whoever owns the entries ([`super::database`]) carries out what it says.
+//! The wheel knows handles only. Whoever owns the entries ([`super::database`]) carries out what it says.
 
+use super::arena::Handle;
 use super::bag::Bag;
 use super::ring::{Ring, ring_index};
 
@@ -55,12 +56,11 @@ pub(super) struct SlotId {
     ring: usize,
 }
 
-/// The hash at `from` in its slot has moved to index `to`.
+/// The last handle of a slot has moved to index `to`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Moved {
-    pub(super) hash: u64,
+    pub(super) handle: Handle,
     pub(super) slot: SlotId,
-    pub(super) from: u32,
     pub(super) to: u32,
 }
 
@@ -75,7 +75,7 @@ pub(super) enum Step {
     Open(SlotId),
 }
 
-/// Hashes of all entries of a database that have a deadline.
+/// Handles of all entries of a database that have a deadline.
 #[derive(Debug, Default)]
 pub(super) struct Wheel {
     rings: [Option<Ring>; LEVELS as usize],
@@ -125,6 +125,7 @@ impl SlotId {
     }
 
     /// Does an entry with this deadline and place stand in this slot at `index`?
+    #[cfg(test)]
     pub(super) fn holds(self, index: u32, deadline: u64, place: Place) -> bool {
         deadline != 0 && place == self.place(index) && Self::of(deadline, place.level) == self
     }
@@ -139,8 +140,8 @@ impl Wheel {
         self.heap_bytes
     }
 
-    /// Adds the hash of an entry with this deadline (not 0). `time` is any recent time: an empty wheel begins there.
-    pub(super) fn insert(&mut self, hash: u64, deadline: u64, time: u64) -> Place {
+    /// Adds the handle of an entry with this deadline (not 0). `time` is any recent time: an empty wheel begins there.
+    pub(super) fn insert(&mut self, handle: Handle, deadline: u64, time: u64) -> Place {
         if self.len == 0 {
             self.position = tick(time.min(deadline), 0);
         }
@@ -154,7 +155,7 @@ impl Wheel {
             self.past_kept = self.past_kept.min(deadline);
         }
         let slot = SlotId::of(deadline, level);
-        let index = self.change(slot, |bag| bag.push(hash));
+        let index = self.change(slot, |bag| bag.push(handle));
         self.len += 1;
         slot.place(index)
     }
@@ -164,17 +165,23 @@ impl Wheel {
         let slot = SlotId::of(deadline, place.level);
         let moved = self.change(slot, |bag| bag.swap_remove(place.index));
         self.len -= 1;
-        moved.map(|(hash, from)| Moved {
-            hash,
+        moved.map(|(handle, _)| Moved {
+            handle,
             slot,
-            from,
             to: place.index,
         })
     }
 
-    /// The last hash of a slot, and its index.
-    pub(super) fn last(&self, slot: SlotId) -> Option<(u32, u64)> {
-        self.bag(slot)?.last()
+    /// An entry with this deadline at this place has another handle from now on.
+    pub(super) fn replace(&mut self, deadline: u64, place: Place, handle: Handle) {
+        self.change(SlotId::of(deadline, place.level), |bag| {
+            bag.set(place.index, handle)
+        });
+    }
+
+    /// The last handle of a slot.
+    pub(super) fn last(&self, slot: SlotId) -> Option<Handle> {
+        self.bag(slot)?.last().map(|(_, handle)| handle)
     }
 
     /// Is something in the past list whose deadline may be at or below `at`?
@@ -182,19 +189,15 @@ impl Wheel {
         !self.past.is_empty() && self.past_earliest <= at
     }
 
-    /// The next of the past list to be looked at (slot, index, hash) in this pass or a new one.
-    pub(super) fn past_next(&mut self) -> Option<(SlotId, u32, u64)> {
+    /// The next of the past list to be looked at in this pass or a new one.
+    pub(super) fn past_next(&mut self) -> Option<Handle> {
         let end = self.past.last().map_or(0, |(index, _)| index + 1);
         if self.past_left == 0 {
             self.past_kept = u64::MAX;
             self.past_left = end;
         }
         self.past_left = self.past_left.min(end).checked_sub(1)?;
-        Some((
-            SlotId { level: PAST, ring: 0 },
-            self.past_left,
-            self.past.get(self.past_left),
-        ))
+        Some(self.past.get(self.past_left))
     }
 
     /// What [`Wheel::past_next`] named is freed, or else kept with this deadline. True while the pass goes on.
@@ -265,7 +268,7 @@ impl Wheel {
             || (1..LEVELS).any(|level| self.first(level).is_some_and(|slot| slot <= tick(at, level)))
     }
 
-    /// Frees up to `budget` hashes of a wheel that is no longer used; true when nothing is left.
+    /// Frees up to `budget` handles of a wheel that is no longer used; true when nothing is left.
     pub(super) fn discard(&mut self, budget: &mut usize) -> bool {
         if !self.past.discard(budget) {
             return false;
@@ -328,9 +331,9 @@ impl Wheel {
         result
     }
 
-    /// All places, with the hash at each: for the walk that checks the index.
+    /// All places, with the handle at each: for the walk that checks the index.
     #[cfg(test)]
-    pub(super) fn walk(&self) -> Vec<(SlotId, u32, u64)> {
+    pub(super) fn walk(&self) -> Vec<(SlotId, u32, Handle)> {
         let mut all = Vec::new();
         let rings = (0..LEVELS)
             .zip(&self.rings)
