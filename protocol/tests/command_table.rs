@@ -230,8 +230,35 @@ fn commands_that_join_the_open_group() {
         .map(|spec| spec.name)
         .collect();
     let reviewed = [
-        "idem", "get", "set", "strlen", "expire", "persist", "pexpire", "pttl", "ttl", "type", "hdel",
-        "hget", "hset",
+        "idem",
+        "limit",
+        "once",
+        "decr",
+        "decrby",
+        "get",
+        "getdel",
+        "getex",
+        "getset",
+        "incr",
+        "incrby",
+        "psetex",
+        "set",
+        "setex",
+        "setnx",
+        "strlen",
+        "expire",
+        "expireat",
+        "expiretime",
+        "persist",
+        "pexpire",
+        "pexpireat",
+        "pexpiretime",
+        "pttl",
+        "ttl",
+        "type",
+        "hdel",
+        "hget",
+        "hset",
     ];
     assert_eq!(joining, reviewed);
     for spec in command::all().iter().filter(|spec| spec.joins_group) {
@@ -303,6 +330,8 @@ fn keys_of_calls() {
     check(&["DEL", "a", "b", "a"], &["a", "b", "a"]);
     check(&["EXISTS", ""], &[""]);
     check(&["HSET", "h", "f", "v"], &["h"]);
+    check(&["MSET", "a", "1", "b", "2"], &["a", "b"]);
+    check(&["MSET", "a", "1", "b"], &["a", "b"]);
     check(&["PING", "k"], &[]);
     check(&["CLIENT", "ID"], &[]);
     check(&["SCAN", "0"], &[]);

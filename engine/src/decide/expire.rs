@@ -1,37 +1,15 @@
-//! `EXPIRE`, `PEXPIRE`, `TTL`, `PTTL`, `PERSIST`: reading and changing deadlines.
-//!
-//! A relative time becomes an absolute one here, once, from the decision's `now`; records carry nothing else.
+//! `EXPIRE`, `TTL`, `PERSIST`: reading and changing deadlines. The `P…` commands do it in milliseconds, the `…AT` and
+//! `…TIME` ones with absolute times.
 
+use idem_protocol::Deadline;
 use idem_protocol::command::args::{is, parse_i64};
 use idem_protocol::command::errors::{self, Text};
 use idem_protocol::resp::encode::Reply;
 use idem_protocol::wal::{DeleteReason, Record};
-use idem_protocol::{Deadline, UnixMs};
 
+use super::time::{Base, Unit, absolute};
 use super::{Call, Decided, View, shown};
 use crate::decision::Decision;
-
-/// What a command counts in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unit {
-    Seconds,
-    Milliseconds,
-}
-
-/// A time argument in Unix milliseconds, counted from `base` when there is one. Possibly in the past or negative, for
-/// the caller to judge. An error when it is no integer, or when no 64-bit integer holds it in milliseconds.
-pub(super) fn absolute(time: &[u8], unit: Unit, base: Option<UnixMs>, command: &str) -> Result<i64, Text> {
-    let time = parse_i64(time).ok_or_else(errors::not_an_integer)?;
-    // SET refuses what is not positive before it adds the base: EX 0 is no way to say "now".
-    if command == "set" && time <= 0 {
-        return Err(errors::invalid_expire_time(command));
-    }
-    let factor = if unit == Unit::Seconds { 1000 } else { 1 };
-    let base = base.map_or(0, |base| i64::try_from(base.get()).expect("a time has 48 bits"));
-    time.checked_mul(factor)
-        .and_then(|ms| ms.checked_add(base))
-        .ok_or_else(|| errors::invalid_expire_time(command))
-}
 
 #[derive(Clone, Copy, Default)]
 struct Conditions {
@@ -41,10 +19,16 @@ struct Conditions {
     lt: bool,
 }
 
-pub(super) fn expire<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>, unit: Unit) -> Decided<'c, 'k> {
+pub(super) fn expire<'c: 'k, 'k>(
+    call: Call<'c>,
+    view: &mut View<'k>,
+    unit: Unit,
+    base: Base,
+) -> Decided<'c, 'k> {
     let key = call.arg(1);
     let conditions = conditions(call)?;
-    let at = absolute(call.arg(2), unit, Some(view.now()), call.name())?;
+    let time = parse_i64(call.arg(2)).ok_or_else(errors::not_an_integer)?;
+    let at = absolute(time, unit, base.ms(view.now()), call.name())?;
 
     let Some(current) = view.live(call.db, key).map(|entry| entry.deadline()) else {
         return Ok(Decision::reply(Reply::Int(0)));
@@ -95,20 +79,22 @@ fn conditions(call: Call<'_>) -> Result<Conditions, Text> {
     Ok(found)
 }
 
-pub(super) fn ttl<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>, unit: Unit) -> Decided<'c, 'k> {
-    let left = match view.live(call.db, call.arg(1)).map(|entry| entry.deadline()) {
+/// What is left, or with [`Base::Epoch`] the deadline itself; −1 without a deadline, −2 without a key.
+pub(super) fn ttl<'c: 'k, 'k>(
+    call: Call<'c>,
+    view: &mut View<'k>,
+    unit: Unit,
+    base: Base,
+) -> Decided<'c, 'k> {
+    let answer = match view.live(call.db, call.arg(1)).map(|entry| entry.deadline()) {
         None => -2,
         Some(deadline) if deadline.is_none() => -1,
         Some(deadline) => {
-            let ms = i64::try_from(deadline.get().saturating_sub(view.now().get())).unwrap_or(i64::MAX);
-            match unit {
-                Unit::Milliseconds => ms,
-                // Rounded to the nearest second, as Redis does.
-                Unit::Seconds => ms.saturating_add(500) / 1000,
-            }
+            let ms = i64::try_from(deadline.get()).unwrap_or(i64::MAX);
+            unit.count(ms.saturating_sub(base.ms(view.now())))
         }
     };
-    Ok(Decision::reply(Reply::Int(left)))
+    Ok(Decision::reply(Reply::Int(answer)))
 }
 
 pub(super) fn persist<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided<'c, 'k> {

@@ -1,32 +1,12 @@
-//! `DEL`, `EXISTS`, `TYPE`: commands for keys of any type.
+//! `EXISTS`, `TOUCH`, `TYPE`, `KEYS`, `RANDOMKEY`: commands for keys of any type.
 
+use idem_protocol::command::args::glob_matches;
 use idem_protocol::resp::encode::Reply;
-use idem_protocol::wal::{DeleteReason, Record};
+use smallvec::SmallVec;
 
-use super::{Call, Decided, View, count, distinct};
-use crate::decision::{Decision, Records};
+use super::{Call, Decided, View, count};
+use crate::decision::Decision;
 use crate::keyspace::ValueRef;
-
-/// A record for each key that is there; all of them are reserved together and land in one group.
-pub(super) fn del<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided<'c, 'k> {
-    let mut records = Records::new();
-    for key in distinct(call.args.tail(1).iter()) {
-        if view.live(call.db, key).is_some() {
-            records.push((
-                call.db,
-                Record::Delete {
-                    reason: DeleteReason::Command,
-                    key,
-                },
-            ));
-        }
-    }
-    let deleted = count(records.len());
-    Ok(Decision {
-        records,
-        ..Decision::reply(Reply::Int(deleted))
-    })
-}
 
 /// A key that is named twice counts twice, as in Redis.
 pub(super) fn exists<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided<'c, 'k> {
@@ -37,6 +17,33 @@ pub(super) fn exists<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided
         .filter(|key| view.live(call.db, key).is_some())
         .count();
     Ok(Decision::reply(Reply::Int(count(present))))
+}
+
+/// As EXISTS: whatever looks at a key touches it.
+pub(super) fn touch<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided<'c, 'k> {
+    exists(call, view)
+}
+
+/// Looks at the whole database at once, and everybody waits: SCAN does the same piece by piece.
+pub(super) fn keys<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided<'c, 'k> {
+    let pattern = call.arg(1);
+    let mut found = SmallVec::new();
+    view.scan(call.db, 0, usize::MAX, &mut |entry| {
+        if glob_matches(pattern, entry.key(), false) {
+            found.push(entry.key());
+        }
+    });
+    Ok(Decision::reply(Reply::Bulks(found)))
+}
+
+/// Never a key that has ended: what has ended and is still in memory is passed over. Null says that there is no key.
+pub(super) fn randomkey<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided<'c, 'k> {
+    let mut found = None;
+    view.sample(call.db, &mut |entry| {
+        found = Some(entry.key());
+        false
+    });
+    Ok(Decision::reply(found.map_or(Reply::Null, Reply::Bulk)))
 }
 
 pub(super) fn type_of<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided<'c, 'k> {

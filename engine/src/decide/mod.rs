@@ -7,16 +7,24 @@
 //!
 //! Arguments are checked before the state is looked at: an error about arguments alone depends on nothing.
 
+mod config;
 mod connection;
+mod counter;
 mod database;
+mod debug;
 mod expire;
 mod hash;
 mod idem;
 mod introspect;
 mod keys;
+mod object;
+mod limit;
+mod multi;
+mod once;
 mod scan;
 mod set;
 mod string;
+mod time;
 mod view;
 
 use std::collections::BTreeSet;
@@ -25,6 +33,7 @@ use idem_protocol::command::errors::Text;
 use idem_protocol::command::{CommandId, Route, SubcommandId};
 use idem_protocol::resp::Args;
 
+use time::{Base, Unit};
 pub(crate) use view::State;
 pub use view::View;
 
@@ -67,33 +76,71 @@ impl<'c> Call<'c> {
 pub fn decide<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decision<'c, 'k> {
     let decided = match call.route.spec.id {
         CommandId::Idem => idem::decide(call, view),
+        CommandId::Limit => limit::decide(call, view),
+        CommandId::Once => once::decide(call, view),
+        CommandId::Append => string::append(call, view),
+        CommandId::Decr => counter::decr(call, view),
+        CommandId::Decrby => counter::decrby(call, view),
         CommandId::Get => string::get(call, view),
+        CommandId::Getdel => string::getdel(call, view),
+        CommandId::Getex => string::getex(call, view),
+        CommandId::Getset => set::getset(call, view),
+        CommandId::Incr => counter::incr(call, view),
+        CommandId::Incrby => counter::incrby(call, view),
+        CommandId::Mget => multi::mget(call, view),
+        CommandId::Mset => multi::mset(call),
+        CommandId::Msetnx => multi::msetnx(call, view),
+        CommandId::Psetex => set::setex(call, view, Unit::Milliseconds),
         CommandId::Set => set::decide(call, view),
+        CommandId::Setex => set::setex(call, view, Unit::Seconds),
+        CommandId::Setnx => set::setnx(call, view),
         CommandId::Strlen => string::strlen(call, view),
-        CommandId::Del => keys::del(call, view),
+        CommandId::Del | CommandId::Unlink => multi::del(call, view),
         CommandId::Exists => keys::exists(call, view),
+        CommandId::Touch => keys::touch(call, view),
+        CommandId::Keys => keys::keys(call, view),
+        CommandId::Randomkey => keys::randomkey(call, view),
+        CommandId::Object => object::decide(call, view),
         CommandId::Type => keys::type_of(call, view),
-        CommandId::Expire => expire::expire(call, view, expire::Unit::Seconds),
-        CommandId::Pexpire => expire::expire(call, view, expire::Unit::Milliseconds),
-        CommandId::Ttl => expire::ttl(call, view, expire::Unit::Seconds),
-        CommandId::Pttl => expire::ttl(call, view, expire::Unit::Milliseconds),
+        CommandId::Expire => expire::expire(call, view, Unit::Seconds, Base::Now),
+        CommandId::Expireat => expire::expire(call, view, Unit::Seconds, Base::Epoch),
+        CommandId::Expiretime => expire::ttl(call, view, Unit::Seconds, Base::Epoch),
+        CommandId::Pexpire => expire::expire(call, view, Unit::Milliseconds, Base::Now),
+        CommandId::Pexpireat => expire::expire(call, view, Unit::Milliseconds, Base::Epoch),
+        CommandId::Pexpiretime => expire::ttl(call, view, Unit::Milliseconds, Base::Epoch),
+        CommandId::Ttl => expire::ttl(call, view, Unit::Seconds, Base::Now),
+        CommandId::Pttl => expire::ttl(call, view, Unit::Milliseconds, Base::Now),
         CommandId::Persist => expire::persist(call, view),
         CommandId::Hset => hash::hset(call, view),
+        CommandId::Hmset => hash::hmset(call, view),
+        CommandId::Hsetnx => hash::hsetnx(call, view),
+        CommandId::Hincrby => hash::hincrby(call, view),
         CommandId::Hget => hash::hget(call, view),
+        CommandId::Hmget => hash::hmget(call, view),
+        CommandId::Hexists => hash::hexists(call, view),
+        CommandId::Hstrlen => hash::hstrlen(call, view),
+        CommandId::Hlen => hash::hlen(call, view),
         CommandId::Hdel => hash::hdel(call, view),
         CommandId::Hgetall => hash::hgetall(call, view),
-        CommandId::Scan => scan::decide(call, view),
+        CommandId::Hkeys => hash::hkeys(call, view),
+        CommandId::Hvals => hash::hvals(call, view),
+        CommandId::Hscan => scan::hscan(call, view),
+        CommandId::Scan => scan::scan(call, view),
         CommandId::Dbsize => database::dbsize(call, view),
         CommandId::Flushdb => database::flushdb(call),
         CommandId::Flushall => database::flushall(call),
         CommandId::Save => database::save(view),
         CommandId::Bgsave => database::bgsave(call, view),
         CommandId::Lastsave => database::lastsave(view),
+        CommandId::Config => config::decide(call, view),
+        CommandId::Debug => debug::decide(call, view),
+        CommandId::Time => introspect::time(view),
         CommandId::Client => connection::client(call, view),
         CommandId::Echo => connection::echo(call),
         CommandId::Hello => connection::hello(call, view),
         CommandId::Ping => connection::ping(call),
         CommandId::Quit => connection::quit(),
+        CommandId::Reset => connection::reset(),
         CommandId::Select => connection::select(call, view),
         CommandId::Command => introspect::command(call),
         CommandId::Info => introspect::info(call, view),

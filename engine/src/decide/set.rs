@@ -1,4 +1,5 @@
-//! `SET key value [NX | XX] [GET] [EX seconds | PX ms | EXAT seconds | PXAT ms | KEEPTTL]`.
+//! `SET key value [NX | XX] [GET] [EX seconds | PX ms | EXAT seconds | PXAT ms | KEEPTTL]`, and the older commands that say
+//! a part of it: `SETNX`, `SETEX`, `PSETEX`, `GETSET`.
 
 use idem_protocol::Deadline;
 use idem_protocol::command::args::is;
@@ -6,7 +7,7 @@ use idem_protocol::command::errors::{self, Text};
 use idem_protocol::resp::encode::Reply;
 use idem_protocol::wal::{DeleteReason, Record};
 
-use super::expire::{Unit, absolute};
+use super::time::{Base, Expiry, Unit};
 use super::{Call, Decided, View};
 use crate::decision::Decision;
 
@@ -19,27 +20,87 @@ enum Condition {
 }
 
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-enum Expiry<'c> {
+enum Ends<'c> {
     #[default]
     Never,
     Keep,
-    /// The option's word in upper case, and its argument.
-    At(&'static str, &'c [u8]),
+    At(Expiry<'c>),
 }
 
 #[derive(Clone, Copy, Default)]
 struct Options<'c> {
     condition: Condition,
-    expiry: Expiry<'c>,
+    ends: Ends<'c>,
     get: bool,
 }
 
+/// What is answered when there is no old value to answer.
+struct Answers<'k> {
+    stored: Reply<'k>,
+    refused: Reply<'k>,
+}
+
 pub(super) fn decide<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided<'c, 'k> {
-    let (key, value) = (call.arg(1), call.arg(2));
     let options = options(call)?;
-    let given = match options.expiry {
-        Expiry::Never | Expiry::Keep => None,
-        Expiry::At(word, time) => Some(deadline(word, time, view)?),
+    let answers = Answers {
+        stored: Reply::Ok,
+        refused: Reply::Null,
+    };
+    store(call, view, call.arg(2), options, answers)
+}
+
+pub(super) fn setnx<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided<'c, 'k> {
+    let options = Options {
+        condition: Condition::Missing,
+        ..Options::default()
+    };
+    let answers = Answers {
+        stored: Reply::Int(1),
+        refused: Reply::Int(0),
+    };
+    store(call, view, call.arg(2), options, answers)
+}
+
+/// `SETEX` and `PSETEX`: key, time, value.
+pub(super) fn setex<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>, unit: Unit) -> Decided<'c, 'k> {
+    let options = Options {
+        ends: Ends::At(Expiry {
+            unit,
+            base: Base::Now,
+            time: call.arg(2),
+        }),
+        ..Options::default()
+    };
+    let answers = Answers {
+        stored: Reply::Ok,
+        refused: Reply::Null,
+    };
+    store(call, view, call.arg(3), options, answers)
+}
+
+pub(super) fn getset<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided<'c, 'k> {
+    let options = Options {
+        get: true,
+        ..Options::default()
+    };
+    let answers = Answers {
+        stored: Reply::Ok,
+        refused: Reply::Null,
+    };
+    store(call, view, call.arg(2), options, answers)
+}
+
+fn store<'c: 'k, 'k>(
+    call: Call<'c>,
+    view: &mut View<'k>,
+    value: &'c [u8],
+    options: Options<'c>,
+    answers: Answers<'k>,
+) -> Decided<'c, 'k> {
+    let key = call.arg(1);
+    let given = match options.ends {
+        Ends::Never | Ends::Keep => None,
+        Ends::At(expiry) => Some(expiry.deadline(call.name(), view)?),
     };
 
     let found = view.live(call.db, key).map(|entry| entry.deadline());
@@ -59,12 +120,13 @@ pub(super) fn decide<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided
         Condition::Present => found.is_none(),
     };
     if refused {
-        return Ok(Decision::reply(answer(Reply::Null)));
+        return Ok(Decision::reply(answer(answers.refused)));
     }
-    let deadline = match (options.expiry, given) {
-        (Expiry::Keep, _) => found.unwrap_or(Deadline::NONE),
+    let deadline = match (options.ends, given) {
+        (Ends::Keep, _) => found.unwrap_or(Deadline::NONE),
         (_, given) => given.unwrap_or(Deadline::NONE),
     };
+    let stored = answer(answers.stored);
     // Set and over at once: what was there goes, and nothing comes.
     if deadline.has_ended(view.now()) {
         return Ok(match found {
@@ -74,15 +136,15 @@ pub(super) fn decide<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided
                     reason: DeleteReason::Command,
                     key,
                 },
-                answer(Reply::Ok),
+                stored,
             ),
-            None => Decision::reply(answer(Reply::Ok)),
+            None => Decision::reply(stored),
         });
     }
     Ok(Decision::record(
         call.db,
         Record::StringPut { key, deadline, value },
-        answer(Reply::Ok),
+        stored,
     ))
 }
 
@@ -90,45 +152,27 @@ fn options<'c>(call: Call<'c>) -> Result<Options<'c>, Text> {
     let mut options = Options::default();
     let mut at = 3;
     while let Some(word) = call.args.get(at) {
-        at += 1;
-        let expiry = ["EX", "PX", "EXAT", "PXAT"]
-            .into_iter()
-            .find(|known| is(word, known));
         if is(word, "NX") && options.condition != Condition::Present {
             options.condition = Condition::Missing;
         } else if is(word, "XX") && options.condition != Condition::Missing {
             options.condition = Condition::Present;
         } else if is(word, "GET") {
             options.get = true;
-        } else if is(word, "KEEPTTL") && matches!(options.expiry, Expiry::Never | Expiry::Keep) {
-            options.expiry = Expiry::Keep;
-        } else if let (Some(known), Some(time)) = (expiry, call.args.get(at))
-            // The same word twice is fine and the last one counts; two different ones contradict.
-            && (options.expiry == Expiry::Never || matches!(options.expiry, Expiry::At(before, _) if before == known))
+        } else if is(word, "KEEPTTL") && !matches!(options.ends, Ends::At(_)) {
+            options.ends = Ends::Keep;
+        } else if let Some(given) = Expiry::option(call.args, at)
+            && match options.ends {
+                Ends::Never => true,
+                Ends::Keep => false,
+                Ends::At(before) => given.is_same_option(before),
+            }
         {
-            options.expiry = Expiry::At(known, time);
+            options.ends = Ends::At(given);
             at += 1;
         } else {
             return Err(errors::syntax());
         }
+        at += 1;
     }
     Ok(options)
-}
-
-fn deadline(word: &str, time: &[u8], view: &View<'_>) -> Result<Deadline, Text> {
-    let unit = if word.starts_with('E') {
-        Unit::Seconds
-    } else {
-        Unit::Milliseconds
-    };
-    let base = if word.ends_with("AT") {
-        None
-    } else {
-        Some(view.now())
-    };
-    let ms = absolute(time, unit, base, "set")?;
-    match u64::try_from(ms) {
-        Ok(ms) if ms > 0 => Ok(Deadline::at(ms)),
-        _ => Err(errors::invalid_expire_time("set")),
-    }
 }

@@ -8,6 +8,7 @@ use crate::barrier::Barrier;
 use crate::counters::Counters;
 use crate::info::Facts;
 use crate::keyspace::{EntryRef, HashValue, Keyspace, ValueRef};
+use crate::random::Random;
 use crate::session::Session;
 
 /// Everything that there is to look at. Only a [`View`] looks.
@@ -20,6 +21,9 @@ pub(crate) struct State<'k> {
     pub(crate) session: &'k Session,
     pub(crate) epoch: Epoch,
     pub(crate) bulk_bytes_max: usize,
+    /// What the clock says. `now` stays behind it while the log cannot be written.
+    pub(crate) clock: UnixMs,
+    pub(crate) random: Random,
 }
 
 /// One command's look at the state, at one `now`.
@@ -43,6 +47,12 @@ impl<'k> View<'k> {
     /// The decision's time: never below the log's, and exactly what its records carry.
     pub const fn now(&self) -> UnixMs {
         self.now
+    }
+
+    /// The server's clock, for whoever asks for the time itself. It goes on while the log cannot be written; what ends and
+    /// what is written goes by [`View::now`].
+    pub const fn clock(&self) -> UnixMs {
+        self.state.clock
     }
 
     /// Who asks.
@@ -83,14 +93,16 @@ impl<'k> View<'k> {
 
     /// The entry of a key, when it is there and has not ended.
     pub fn live(&mut self, db: u8, key: &[u8]) -> Option<EntryRef<'k>> {
+        self.live_hashed(db, key).0
+    }
+
+    /// The same, with the key's hash: keyed, so that no client can choose keys whose hashes meet.
+    pub fn live_hashed(&mut self, db: u8, key: &[u8]) -> (Option<EntryRef<'k>>, u64) {
         let keyspace = self.state.keyspace;
-        self.depend(self.state.barrier.of_key(db, keyspace.key_hash(key)));
-        let entry = keyspace.get(db, key)?;
-        if self.ended(entry.deadline()) {
-            None
-        } else {
-            Some(entry)
-        }
+        let hash = keyspace.key_hash(key);
+        self.depend(self.state.barrier.of_key(db, hash));
+        let entry = keyspace.get(db, key);
+        (entry.filter(|entry| !self.ended(entry.deadline())), hash)
     }
 
     /// The string of a key; an error for another type.
@@ -99,6 +111,15 @@ impl<'k> View<'k> {
             None => Ok(None),
             Some(ValueRef::String(bytes)) => Ok(Some(bytes)),
             Some(ValueRef::Hash(_)) => Err(errors::wrong_type()),
+        }
+    }
+
+    /// The string of a key with the key's deadline; an error for another type.
+    pub fn string_until(&mut self, db: u8, key: &[u8]) -> Result<Option<(&'k [u8], Deadline)>, Text> {
+        match self.live(db, key).map(|entry| (entry.value(), entry.deadline())) {
+            None => Ok(None),
+            Some((ValueRef::String(bytes), deadline)) => Ok(Some((bytes, deadline))),
+            Some((ValueRef::Hash(_), _)) => Err(errors::wrong_type()),
         }
     }
 
@@ -137,6 +158,13 @@ impl<'k> View<'k> {
                 visit(entry);
             }
         })
+    }
+
+    /// Live entries from a place chosen at random on, until `visit` answers false or each was seen once.
+    pub fn sample(&mut self, db: u8, visit: &mut dyn FnMut(EntryRef<'k>) -> bool) {
+        self.depend_on_everything();
+        let (keyspace, at) = (self.state.keyspace, self.state.random.fork().next());
+        keyspace.sample(db, at, &mut |entry| self.ended(entry.deadline()) || visit(entry));
     }
 
     /// How many entries a database holds, ended ones that wait to be reclaimed included, as in Redis.

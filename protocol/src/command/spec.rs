@@ -13,36 +13,75 @@ use crate::resp::Args;
 )]
 pub enum CommandId {
     Idem,
+    Limit,
+    Once,
+    Append,
+    Decr,
+    Decrby,
     Get,
+    Getdel,
+    Getex,
+    Getset,
+    Incr,
+    Incrby,
+    Mget,
+    Mset,
+    Msetnx,
+    Psetex,
     Set,
+    Setex,
+    Setnx,
     Strlen,
     Del,
     Exists,
     Expire,
+    Expireat,
+    Expiretime,
+    Keys,
+    Object,
     Persist,
     Pexpire,
+    Pexpireat,
+    Pexpiretime,
     Pttl,
+    Randomkey,
     Scan,
+    Touch,
     Ttl,
     Type,
+    Unlink,
     Hdel,
+    Hexists,
     Hget,
     Hgetall,
+    Hincrby,
+    Hkeys,
+    Hlen,
+    Hmget,
+    Hmset,
+    Hscan,
     Hset,
+    Hsetnx,
+    Hstrlen,
+    Hvals,
     Client,
     Echo,
     Hello,
     Ping,
     Quit,
+    Reset,
     Select,
     Bgsave,
     Command,
+    Config,
     Dbsize,
+    Debug,
     Flushall,
     Flushdb,
     Info,
     Lastsave,
     Save,
+    Time,
 }
 
 /// One subcommand or action.
@@ -56,6 +95,11 @@ pub enum SubcommandId {
     IdemComplete,
     IdemAbort,
     IdemInspect,
+    ObjectEncoding,
+    ObjectFreq,
+    ObjectHelp,
+    ObjectIdletime,
+    ObjectRefcount,
     ClientGetname,
     ClientHelp,
     ClientId,
@@ -67,6 +111,11 @@ pub enum SubcommandId {
     CommandHelp,
     CommandInfo,
     CommandList,
+    ConfigGet,
+    ConfigHelp,
+    ConfigResetstat,
+    ConfigRewrite,
+    ConfigSet,
 }
 
 /// Where the keys of a command are.
@@ -97,6 +146,16 @@ impl KeySpec {
             first: 1,
             last: 1,
             step: 1,
+            access,
+        }
+    }
+
+    /// Keys and values in turn.
+    pub const fn pairs(access: &'static [&'static str]) -> KeySpec {
+        KeySpec {
+            first: 1,
+            last: -1,
+            step: 2,
             access,
         }
     }
@@ -160,6 +219,8 @@ pub struct SubcommandSpec {
     pub arity: i16,
     /// See [`Flags`].
     pub flags: Flags,
+    /// Where its keys are, when that differs from the container; [`KeySpec::NONE`] leaves it to the container.
+    pub keys: KeySpec,
     /// See [`Categories`].
     pub categories: Categories,
     /// One line for people.
@@ -190,6 +251,14 @@ impl CommandSpec {
         self.subcommands
             .iter()
             .find(|sub| sub.name.as_bytes().eq_ignore_ascii_case(name))
+    }
+
+    /// Where the keys of a call of this command, or of its subcommand `sub`, are.
+    pub fn keys_of(&self, sub: Option<&'static SubcommandSpec>) -> &KeySpec {
+        match sub {
+            Some(sub) if sub.keys.first != 0 => &sub.keys,
+            _ => &self.keys,
+        }
     }
 
     /// The word of `args` in the subcommand's place, when this is a container and the word is there.

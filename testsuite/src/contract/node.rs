@@ -170,7 +170,9 @@ impl Shard {
         let end = self.log.appended();
         self.node.progress(end, end, self.now);
         let depends_on = match outcome {
-            Outcome::Reply { depends_on } | Outcome::Close { depends_on } => depends_on,
+            Outcome::Reply { depends_on }
+            | Outcome::Close { depends_on }
+            | Outcome::Sleep { depends_on, .. } => depends_on,
             Outcome::Snapshot { wait, depends_on } => {
                 self.take_snapshot();
                 if wait {

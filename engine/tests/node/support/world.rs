@@ -152,6 +152,7 @@ impl World {
         let depends_on = match outcome {
             Outcome::Reply { depends_on }
             | Outcome::Close { depends_on }
+            | Outcome::Sleep { depends_on, .. }
             | Outcome::Snapshot { depends_on, .. } => depends_on,
             Outcome::Wait => Lsn::ZERO,
         };
@@ -252,6 +253,10 @@ fn show(record: &Record<'_>) -> String {
         Record::FlushDb => "flushdb".to_owned(),
         Record::FlushAll => "flushall".to_owned(),
         Record::Clock => "clock".to_owned(),
+        Record::Transaction { records } => {
+            let parts: Vec<String> = records.iter().map(|(_, part)| show(&part)).collect();
+            format!("all of ({})", parts.join(", "))
+        }
         other => format!("{:?}", other.opcode()),
     }
 }

@@ -15,39 +15,78 @@ use super::spec::{CommandId, CommandSpec, KeySpec};
 /// Every row, in the order of [`CommandId`].
 pub(super) static TABLE: [CommandSpec; COUNT] = [
     idem::IDEM,
+    idem::LIMIT,
+    idem::ONCE,
+    string::APPEND,
+    string::DECR,
+    string::DECRBY,
     string::GET,
+    string::GETDEL,
+    string::GETEX,
+    string::GETSET,
+    string::INCR,
+    string::INCRBY,
+    string::MGET,
+    string::MSET,
+    string::MSETNX,
+    string::PSETEX,
     string::SET,
+    string::SETEX,
+    string::SETNX,
     string::STRLEN,
     generic::DEL,
     generic::EXISTS,
     generic::EXPIRE,
+    generic::EXPIREAT,
+    generic::EXPIRETIME,
+    generic::KEYS,
+    generic::OBJECT,
     generic::PERSIST,
     generic::PEXPIRE,
+    generic::PEXPIREAT,
+    generic::PEXPIRETIME,
     generic::PTTL,
+    generic::RANDOMKEY,
     generic::SCAN,
+    generic::TOUCH,
     generic::TTL,
     generic::TYPE,
+    generic::UNLINK,
     hash::HDEL,
+    hash::HEXISTS,
     hash::HGET,
     hash::HGETALL,
+    hash::HINCRBY,
+    hash::HKEYS,
+    hash::HLEN,
+    hash::HMGET,
+    hash::HMSET,
+    hash::HSCAN,
     hash::HSET,
+    hash::HSETNX,
+    hash::HSTRLEN,
+    hash::HVALS,
     connection::CLIENT,
     connection::ECHO,
     connection::HELLO,
     connection::PING,
     connection::QUIT,
+    connection::RESET,
     connection::SELECT,
     server::BGSAVE,
     server::COMMAND,
+    server::CONFIG,
     server::DBSIZE,
+    server::DEBUG,
     server::FLUSHALL,
     server::FLUSHDB,
     server::INFO,
     server::LASTSAVE,
     server::SAVE,
+    server::TIME,
 ];
 
-const COUNT: usize = CommandId::Save as usize + 1;
+const COUNT: usize = CommandId::Time as usize + 1;
 
 /// What most rows have in common.
 ///
@@ -80,6 +119,11 @@ mod access {
     pub(super) const READ: &[&str] = &["RO", "access"];
     pub(super) const LOOK: &[&str] = &["RO"];
     pub(super) const UPDATE: &[&str] = &["RW", "update"];
+    pub(super) const READ_UPDATE: &[&str] = &["RW", "access", "update"];
+    pub(super) const READ_DELETE: &[&str] = &["RW", "access", "delete"];
+    pub(super) const INSERT: &[&str] = &["RW", "insert"];
+    pub(super) const OVERWRITE: &[&str] = &["OW", "update"];
+    pub(super) const OVERWRITE_INSERT: &[&str] = &["OW", "insert"];
     pub(super) const DELETE: &[&str] = &["RW", "delete"];
     pub(super) const REMOVE: &[&str] = &["RM", "delete"];
 }
