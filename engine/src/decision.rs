@@ -5,7 +5,9 @@
 
 use std::cell::OnceCell;
 use std::io::Write;
+use std::time::Duration;
 
+use idem_protocol::limit::{LimitRecord, RECORD_BYTES};
 use idem_protocol::resp::encode::Reply;
 use idem_protocol::wal::{Record, SubRecords};
 use smallvec::{SmallVec, smallvec};
@@ -56,6 +58,8 @@ pub enum Action {
     Answer,
     /// To answer and close the connection.
     Close,
+    /// To answer, and to let everybody wait for so long before that.
+    Sleep(Duration),
     /// To answer and make a snapshot.
     Snapshot,
     /// To make a snapshot and answer when it is done; the decision's own reply is not sent.
@@ -145,12 +149,18 @@ pub struct Scratch<'a> {
     strings: OnceCell<Vec<&'a [u8]>>,
     bytes: OnceCell<Computed>,
     records: OnceCell<Vec<(u8, Record<'a>)>>,
+    counter: OnceCell<[u8; RECORD_BYTES]>,
 }
 
 /// A value that a command computed: room for any 64-bit number without the heap.
 pub type Computed = SmallVec<[u8; 24]>;
 
 impl<'a> Scratch<'a> {
+    /// Keeps the bytes of a counter record; no allocation. As [`Scratch::pairs`].
+    pub fn counter(&self, record: LimitRecord) -> &[u8] {
+        self.counter.get_or_init(|| record.encode())
+    }
+
     /// Keeps pairs; a second call keeps the first list, as a decision has one record of them.
     pub fn pairs(&self, make: impl FnOnce() -> Vec<(&'a [u8], &'a [u8])>) -> &[(&'a [u8], &'a [u8])] {
         self.pairs.get_or_init(make)

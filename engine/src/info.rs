@@ -26,6 +26,10 @@ pub trait Facts {
     fn last_save(&self) -> u64;
     /// Whether a snapshot is being made.
     fn snapshot_running(&self) -> bool;
+    /// The server's options with their values, as CONFIG GET shows them: names in lower case, each once.
+    fn settings(&self) -> &[(&'static str, String)] {
+        &[]
+    }
 }
 
 /// The server's half of INFO. The default is a server that has just started and knows nothing.

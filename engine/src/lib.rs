@@ -42,6 +42,7 @@ pub mod info;
 pub mod keyspace;
 pub mod log;
 pub mod node;
+mod random;
 pub mod session;
 pub mod snapshot;
 pub mod watermark;

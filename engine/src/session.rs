@@ -20,6 +20,8 @@ pub struct Session {
     pub library_name: Vec<u8>,
     /// `CLIENT SETINFO LIB-VER`.
     pub library_version: Vec<u8>,
+    /// Whether this connection may use DEBUG. The server decides it, from its configuration and where the client is.
+    pub may_debug: bool,
     /// Commands answered on this connection.
     pub commands: u64,
 }
@@ -42,6 +44,11 @@ impl Session {
                 if let Some(name) = name {
                     replace(&mut self.name, name);
                 }
+            }
+            SessionChange::Reset => {
+                self.db = 0;
+                self.protocol = Protocol::default();
+                self.name.clear();
             }
             SessionChange::Name(name) => replace(&mut self.name, name),
             SessionChange::LibraryName(name) => replace(&mut self.library_name, name),
@@ -70,6 +77,8 @@ pub enum SessionChange<'c> {
         /// `SETNAME`, when given.
         name: Option<&'c [u8]>,
     },
+    /// `RESET`: database 0, RESP2, no name. The library stays: it is still the same one.
+    Reset,
     /// `CLIENT SETNAME`; empty takes the name away.
     Name(&'c [u8]),
     /// `CLIENT SETINFO LIB-NAME`.

@@ -102,7 +102,8 @@ pub async fn serve(shard: Rc<Shard>, socket: Socket, peer: Rc<Peer>) {
         .proto_max_bulk_len
         .saturating_add(Limits::INLINE_BYTES);
     let query_bytes_max = shard.options.client_query_buffer_limit.max(longest);
-    let session = Session::new(peer.id);
+    let mut session = Session::new(peer.id);
+    session.may_debug = shard.options.enable_debug_command.allows(peer.address.ip());
     let mut connection = Connection {
         shard,
         socket,
@@ -287,6 +288,13 @@ impl Connection {
                     self.shard.commit_wanted.notify_one();
                     self.saving = wait;
                     wait.then_some(Stopped::Waits)
+                }
+                Outcome::Sleep { duration, depends_on } => {
+                    self.replies.mark(depends_on);
+                    tracing::warn!(id = self.peer.id, ?duration, "DEBUG SLEEP: nobody is served");
+                    // On the thread that serves everybody: that is what the command is for.
+                    std::thread::sleep(duration);
+                    Some(Stopped::Turn)
                 }
                 Outcome::Wait => {
                     core.peers.wait_for_log(&self.peer, waited && executed == 0);

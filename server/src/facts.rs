@@ -196,6 +196,8 @@ pub struct FactsView<'a> {
     pub snapshots: &'a Snapshots,
     /// The clock.
     pub clock: &'a Clock,
+    /// What CONFIG GET shows.
+    pub settings: &'a [(&'static str, String)],
 }
 
 impl Facts for FactsView<'_> {
@@ -205,6 +207,7 @@ impl Facts for FactsView<'_> {
             peers,
             snapshots,
             clock,
+            settings: _,
         } = self;
         let memory = memory();
         let (cpu_user, cpu_sys) = cpu_seconds();
@@ -269,6 +272,10 @@ impl Facts for FactsView<'_> {
 
     fn snapshot_running(&self) -> bool {
         self.snapshots.is_running()
+    }
+
+    fn settings(&self) -> &[(&'static str, String)] {
+        self.settings
     }
 }
 

@@ -1,4 +1,4 @@
-//! Commands about the connection itself: `PING`, `ECHO`, `SELECT`, `HELLO`, `CLIENT`, `QUIT`.
+//! Commands about the connection itself: `PING`, `ECHO`, `SELECT`, `HELLO`, `CLIENT`, `RESET`, `QUIT`.
 //!
 //! They say nothing about the state, so their replies wait for nothing but the replies before them.
 
@@ -46,6 +46,14 @@ pub(super) fn select<'c: 'k, 'k>(call: Call<'c>, view: &View<'k>) -> Decided<'c,
     Ok(Decision {
         session: SessionChange::Select(db),
         ..Decision::reply(Reply::Ok)
+    })
+}
+
+/// Its reply is the same in both protocols.
+pub(super) fn reset<'c, 'k>() -> Decided<'c, 'k> {
+    Ok(Decision {
+        session: SessionChange::Reset,
+        ..Decision::reply(Reply::Simple("RESET"))
     })
 }
 

@@ -1,4 +1,4 @@
-//! `COMMAND` and `INFO`: what there is to know about the server. They reveal no data and wait for nothing.
+//! `COMMAND`, `INFO` and `TIME`: what there is to know about the server. They reveal no data and wait for nothing.
 
 use idem_protocol::command::{SubcommandId, docs};
 use idem_protocol::resp::encode::Reply;
@@ -27,6 +27,16 @@ pub(super) fn command<'c: 'k, 'k>(call: Call<'c>) -> Decided<'c, 'k> {
 pub(super) fn info<'c: 'k, 'k>(call: Call<'c>, view: &View<'k>) -> Decided<'c, 'k> {
     let text = info::render(call.args.tail(1).iter(), view);
     Ok(Decision::reply(Reply::Verbatim("txt", text.into())))
+}
+
+/// Unix seconds and microseconds of the second, by the clock that deadlines follow; it counts milliseconds.
+pub(super) fn time<'c: 'k, 'k>(view: &View<'k>) -> Decided<'c, 'k> {
+    let ms = view.clock().get();
+    let digits = |number: u64| Reply::Owned(number.to_string().into_bytes());
+    Ok(Decision::reply(Reply::Array(vec![
+        digits(ms / 1000),
+        digits(ms % 1000 * 1000),
+    ])))
 }
 
 /// The same reply for a shorter time. The compiler does it by itself for most types; a reply holds a small vector, which

@@ -1,20 +1,30 @@
-//! `SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]`.
+//! `SCAN cursor [MATCH pattern] [COUNT count] [TYPE type]`, and `HSCAN key cursor [MATCH pattern] [COUNT count]`.
 //!
 //! What is there during the whole scan is answered at least once, whatever grows, splits or goes meanwhile: the keyspace
 //! promises it. Filters look at what a step visited, so a step may answer nothing and still not be the last one.
+//!
+//! COUNT says how much a step visits and is a hint: a step is bounded whatever a client asks for, because everybody waits
+//! while it runs.
 
 use idem_protocol::command::args::{glob_matches, is, parse_i64, parse_u64};
 use idem_protocol::command::errors::{self, Text};
 use idem_protocol::resp::encode::Reply;
 
 use super::keys::type_name;
+use super::object::is_listpack;
 use super::{Call, Decided, View};
 use crate::decision::Decision;
+use crate::keyspace::HashValue;
 
 /// Entries a step visits when the client does not say.
 const COUNT_DEFAULT: usize = 10;
-/// COUNT is a hint. A larger one is taken as this, so that no client can make all others wait for its scan.
+/// A larger COUNT is taken as this.
 const COUNT_MAX: usize = 10_000;
+/// Bytes of fields and values that one step through a hash visits, apart from the last field: values can be large.
+const HSCAN_BYTES_MAX: usize = 1 << 20;
+/// Empty stretches of a hash that a step goes past even when COUNT is small, so that a client does not need a call for each
+/// one that a mass deletion left.
+const HSCAN_PARTS_LEAST: usize = 16;
 
 #[derive(Clone, Copy)]
 struct Filter<'c> {
@@ -23,42 +33,98 @@ struct Filter<'c> {
     count: usize,
 }
 
-pub(super) fn decide<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided<'c, 'k> {
+impl Filter<'_> {
+    fn matches(&self, name: &[u8]) -> bool {
+        self.pattern
+            .is_none_or(|pattern| glob_matches(pattern, name, false))
+    }
+}
+
+pub(super) fn scan<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided<'c, 'k> {
     let cursor = parse_u64(call.arg(1)).ok_or_else(errors::invalid_cursor)?;
-    let filter = filter(call)?;
+    let filter = filter(call, 2, true)?;
     let mut keys = Vec::new();
     let next = view.scan(call.db, cursor, filter.count, &mut |entry| {
         let of_type = filter
             .type_name
             .is_none_or(|wanted| is(wanted, type_name(&entry.value())));
-        if of_type
-            && filter
-                .pattern
-                .is_none_or(|pattern| glob_matches(pattern, entry.key(), false))
-        {
-            keys.push(Reply::Bulk(entry.key()));
+        if of_type && filter.matches(entry.key()) {
+            keys.push(entry.key());
         }
     });
-    Ok(Decision::reply(Reply::Array(vec![
-        Reply::Owned(next.to_string().into_bytes()),
-        Reply::Array(keys),
-    ])))
+    Ok(step(next, keys))
 }
 
-fn filter<'c>(call: Call<'c>) -> Result<Filter<'c>, Text> {
+/// A hash that Redis would hold as a list comes whole, as it does there, whatever COUNT says.
+pub(super) fn hscan<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided<'c, 'k> {
+    let cursor = parse_u64(call.arg(2)).ok_or_else(errors::invalid_cursor)?;
+    // Options come second here: as in Redis, a key that is missing answers whatever they are.
+    let Some((hash, _)) = view.hash(call.db, call.arg(1))? else {
+        return Ok(step(0, Vec::new()));
+    };
+    let filter = filter(call, 3, false)?;
+    let mut found = Vec::new();
+    let mut visit = |(field, value)| {
+        if filter.matches(field) {
+            found.extend([field, value]);
+        }
+    };
+    let next = if is_listpack(hash) {
+        hash.iter().for_each(visit);
+        0
+    } else {
+        visit_fields(hash, cursor, filter.count, &mut visit)
+    };
+    Ok(step(next, found))
+}
+
+/// Visits about `count` fields from `cursor` on; answers where to go on, 0 at the end.
+fn visit_fields<'k>(
+    hash: &'k HashValue,
+    cursor: u64,
+    count: usize,
+    visit: &mut dyn FnMut((&'k [u8], &'k [u8])),
+) -> u64 {
+    let (mut position, mut fields, mut bytes) = (cursor, 0, 0);
+    for _ in 0..count.max(HSCAN_PARTS_LEAST) {
+        let part = hash.part_of(position, count - fields, HSCAN_BYTES_MAX - bytes);
+        for (field, value) in part.fields {
+            fields += 1;
+            bytes += field.len() + value.len();
+            visit((field, value));
+        }
+        match part.next {
+            Some(next) => position = next,
+            None => return 0,
+        }
+        if fields >= count || bytes >= HSCAN_BYTES_MAX {
+            break;
+        }
+    }
+    position
+}
+
+fn step<'c, 'k>(next: u64, found: Vec<&'k [u8]>) -> Decision<'c, 'k> {
+    Decision::reply(Reply::Array(vec![
+        Reply::Owned(next.to_string().into_bytes()),
+        Reply::Bulks(found.into()),
+    ]))
+}
+
+/// The options from argument `at` on.
+fn filter<'c>(call: Call<'c>, mut at: usize, with_type: bool) -> Result<Filter<'c>, Text> {
     let mut filter = Filter {
         pattern: None,
         type_name: None,
         count: COUNT_DEFAULT,
     };
-    let mut at = 2;
     while let Some(word) = call.args.get(at) {
         let Some(value) = call.args.get(at + 1) else {
             return Err(errors::syntax());
         };
         if is(word, "MATCH") {
             filter.pattern = Some(value);
-        } else if is(word, "TYPE") {
+        } else if with_type && is(word, "TYPE") {
             filter.type_name = Some(value);
         } else if is(word, "COUNT") {
             let count = parse_i64(value).ok_or_else(errors::not_an_integer)?;

@@ -57,6 +57,8 @@ impl Node {
         };
         let log_time = self.barrier.log_time();
         let mut can_write = log.can_write();
+        let clock = now.max(log_time);
+        self.random.step();
         loop {
             // What had not ended by the log's time cannot end while no record can say so: a restart would show it again.
             let now = if can_write { now.max(log_time) } else { log_time };
@@ -68,6 +70,8 @@ impl Node {
                 session,
                 epoch: self.epoch,
                 bulk_bytes_max: self.config.bulk_bytes_max,
+                clock,
+                random: self.random,
             };
             let mut view = View::new(state, now);
             let mut decision = decide(call, &mut view);
@@ -125,6 +129,7 @@ impl Node {
             return match action {
                 Action::Answer => Outcome::Reply { depends_on },
                 Action::Close => Outcome::Close { depends_on },
+                Action::Sleep(duration) => Outcome::Sleep { duration, depends_on },
                 Action::Snapshot => Outcome::Snapshot {
                     wait: false,
                     depends_on,

@@ -20,6 +20,8 @@ mod execute;
 mod sabotage;
 mod tick;
 
+use std::time::Duration;
+
 use idem_protocol::wal::Record;
 use idem_protocol::{Epoch, Lsn, UnixMs};
 
@@ -32,6 +34,7 @@ use crate::barrier::{Barrier, RecentChanges};
 use crate::counters::Counters;
 use crate::keyspace::Keyspace;
 use crate::log::Log;
+use crate::random::Random;
 #[cfg(feature = "sabotage")]
 use sabotage::LateDeadlines;
 
@@ -43,7 +46,7 @@ const RECOVERY_BUDGET: usize = 8192;
 pub struct NodeConfig {
     /// Databases that clients may select: 1 to 256.
     pub databases: u16,
-    /// Random, new for each process: keeps clients from choosing keys that collide.
+    /// Random, new for each process: keeps clients from choosing keys that collide, and chooses where a sample begins.
     pub hash_seed: [u64; 4],
     /// `appendfsync`.
     pub policy: Durability,
@@ -78,6 +81,13 @@ pub enum Outcome {
         /// The reply may go out when the barrier is here.
         depends_on: Lsn,
     },
+    /// As `Reply`; before anything else is done, everybody waits.
+    Sleep {
+        /// For how long.
+        duration: Duration,
+        /// It may go out when the barrier is here.
+        depends_on: Lsn,
+    },
 }
 
 /// One shard's state and what is known about its log.
@@ -88,6 +98,7 @@ pub struct Node {
     barrier: Barrier,
     counters: Counters,
     epoch: Epoch,
+    random: Random,
     /// The newest position and time seen by recovery. Snapshot items and log records overlap, so they are maxima.
     recovered_end: Lsn,
     recovered_time: UnixMs,
@@ -109,6 +120,7 @@ impl Node {
             barrier: Barrier::new(config.policy, Lsn::ZERO, UnixMs::ZERO),
             counters: Counters::default(),
             epoch: Epoch::default(),
+            random: Random::seeded(config.hash_seed),
             recovered_end: Lsn::ZERO,
             recovered_time: UnixMs::ZERO,
             reclaim_clock: (Lsn::ZERO, UnixMs::ZERO),

@@ -35,9 +35,9 @@ pub fn command_info_reply(names: Args<'_>) -> Reply<'static> {
                     subcommand: None,
                 }) => entry(spec),
                 Some(Route {
+                    spec,
                     subcommand: Some(sub),
-                    ..
-                }) => sub_entry(sub),
+                }) => sub_entry(spec, sub),
             })
             .collect(),
     )
@@ -121,10 +121,19 @@ pub fn command_getkeys(call: Args<'_>) -> Reply<'_> {
 
 fn call_keys(call: Args<'_>) -> Result<keys::Keys<'_>, Text> {
     let spec = lookup(call.name()).ok_or_else(errors::getkeys_unknown)?;
-    if spec.keys.first == 0 {
+    let sub = match spec.subcommand_word(call) {
+        Some(word) => match spec.subcommand(word) {
+            // IDEM's keys are there whatever its action is.
+            None if spec.subcommand_at == 1 => return Err(errors::getkeys_unknown()),
+            sub => sub,
+        },
+        None => None,
+    };
+    if spec.keys_of(sub).first == 0 {
         return Err(errors::getkeys_without_keys());
     }
-    if !spec.arity_ok(call.len()) {
+    let arity_ok = sub.map_or_else(|| spec.arity_ok(call.len()), |sub| sub.arity_ok(call.len()));
+    if !arity_ok {
         return Err(errors::getkeys_arity());
     }
     Ok(keys::keys(spec, call))
@@ -170,15 +179,15 @@ fn entry(spec: &CommandSpec) -> Reply<'static> {
         (spec.name, spec.arity, spec.flags, spec.categories),
         spec.tips,
         &spec.keys,
-        shown.iter().map(sub_entry).collect(),
+        shown.iter().map(|sub| sub_entry(spec, sub)).collect(),
     )
 }
 
-fn sub_entry(sub: &SubcommandSpec) -> Reply<'static> {
+fn sub_entry(spec: &CommandSpec, sub: &'static SubcommandSpec) -> Reply<'static> {
     ten(
         (sub.full_name, sub.arity, sub.flags, sub.categories),
         sub.tips,
-        &KeySpec::NONE,
+        spec.keys_of(Some(sub)),
         Vec::new(),
     )
 }

@@ -60,6 +60,11 @@ pub const fn not_an_integer() -> Text {
     Cow::Borrowed("ERR value is not an integer or out of range")
 }
 
+/// An argument, named, that is no integer or not one of 1 to `most`: Redis's text, and behind it what would be right.
+pub fn out_of_range(argument: &str, most: u64) -> Text {
+    format!("{}: {argument} is 1 to {most}", not_an_integer()).into()
+}
+
 /// A key that holds another type than the command works on.
 pub const fn wrong_type() -> Text {
     Cow::Borrowed("WRONGTYPE Operation against a key holding the wrong kind of value")

@@ -3,12 +3,13 @@
 use super::spec::{CommandSpec, KeySpec};
 use crate::resp::Args;
 
-/// The key arguments of `args`, by the command's row. Nothing is checked: of arguments that are too few, what is there.
+/// The key arguments of `args`, by the command's row and its subcommand's. Nothing is checked: of arguments that are too few, what is there.
 /// Allocates nothing.
 pub fn keys<'a>(spec: &CommandSpec, args: Args<'a>) -> Keys<'a> {
+    let sub = spec.subcommand_word(args).and_then(|word| spec.subcommand(word));
     let KeySpec {
         first, last, step, ..
-    } = spec.keys;
+    } = *spec.keys_of(sub);
     let first = usize::from(first);
     // One behind the last key.
     let end = match usize::try_from(last) {

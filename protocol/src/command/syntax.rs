@@ -227,7 +227,8 @@ fn type_of(name: &str) -> &'static str {
         "key" => "key",
         "pattern" => "pattern",
         "unix-time-seconds" | "unix-time-milliseconds" => "unix-time",
-        "seconds" | "milliseconds" | "ttl-ms" | "cursor" | "count" | "index" | "protover" => "integer",
+        "seconds" | "milliseconds" | "ttl-ms" | "window-ms" | "max" | "cost" | "cursor" | "count"
+        | "increment" | "index" | "protover" => "integer",
         _ => "string",
     }
 }

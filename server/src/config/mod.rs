@@ -5,13 +5,15 @@
 pub mod cli;
 pub mod file;
 pub mod options;
+pub mod settings;
 pub mod size;
 pub mod table;
 
 use std::fmt;
 
 pub use cli::{Flags, Generate};
-pub use options::{FsyncPolicy, LogFormat, LogLevel, Options};
+pub use options::{DebugAccess, FsyncPolicy, LogFormat, LogLevel, Options};
+pub use settings::settings;
 
 use size::spell_size;
 

@@ -15,6 +15,29 @@ pub enum FsyncPolicy {
     No,
 }
 
+/// Who may use DEBUG.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DebugAccess {
+    /// Nobody.
+    No,
+    /// Clients of this machine.
+    Local,
+    /// Everybody.
+    Yes,
+}
+
+impl DebugAccess {
+    /// Whether a client at `address` may.
+    pub fn allows(self, address: IpAddr) -> bool {
+        match self {
+            DebugAccess::No => false,
+            // A client of this machine can come as an IPv4 address in IPv6.
+            DebugAccess::Local => address.to_canonical().is_loopback(),
+            DebugAccess::Yes => true,
+        }
+    }
+}
+
 /// How much is logged to stderr.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogLevel {
@@ -78,6 +101,8 @@ pub struct Options {
     pub strict_recovery: bool,
     /// Refuse to listen beyond this machine.
     pub protected_mode: bool,
+    /// Who may use DEBUG.
+    pub enable_debug_command: DebugAccess,
 }
 
 impl Default for Options {
@@ -101,6 +126,7 @@ impl Default for Options {
             log_format: LogFormat::Text,
             strict_recovery: false,
             protected_mode: true,
+            enable_debug_command: DebugAccess::No,
         }
     }
 }

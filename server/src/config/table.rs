@@ -1,4 +1,4 @@
-//! Every option of `idemd`, once: a row of [`OPTIONS`] gives its name, default, help and how a text sets it.
+//! Every option of `idemd`, once: a row of [`OPTIONS`] gives its name, default, help, how a text sets it and how it is shown.
 //!
 //! Flags, the configuration file, `--help`, completions and the man page are all made from these rows, so that they
 //! cannot disagree. A name that `docs/operations.md` knows and this version has not is a row of [`ABSENT`]: it is
@@ -8,7 +8,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::options::{FsyncPolicy, LogFormat, LogLevel, Options};
+use super::options::{DebugAccess, FsyncPolicy, LogFormat, LogLevel, Options};
 use super::size::{parse_size, spell_size};
 
 /// One option: everything that is known about it.
@@ -25,7 +25,34 @@ pub struct OptionRow {
     pub switch: bool,
     /// Sets it from text; the error is a sentence without the option's name.
     pub set: fn(&mut Options, &str) -> Result<(), String>,
+    /// Its value as text that `set` takes; sizes in bytes, as Redis prints them.
+    pub get: fn(&Options) -> String,
 }
+
+/// The values of an option that is one of a few words, as they are typed.
+type Words<T> = &'static [(&'static str, T)];
+
+const FSYNC_POLICIES: Words<FsyncPolicy> = &[
+    ("always", FsyncPolicy::Always),
+    ("everysec", FsyncPolicy::Everysec),
+    ("no", FsyncPolicy::No),
+];
+
+const LOG_LEVELS: Words<LogLevel> = &[
+    ("error", LogLevel::Error),
+    ("warn", LogLevel::Warn),
+    ("info", LogLevel::Info),
+    ("debug", LogLevel::Debug),
+    ("trace", LogLevel::Trace),
+];
+
+const LOG_FORMATS: Words<LogFormat> = &[("text", LogFormat::Text), ("json", LogFormat::Json)];
+
+const DEBUG_ACCESSES: Words<DebugAccess> = &[
+    ("no", DebugAccess::No),
+    ("local", DebugAccess::Local),
+    ("yes", DebugAccess::Yes),
+];
 
 /// All options of this version, in the order of the help.
 pub const OPTIONS: &[OptionRow] = &[
@@ -42,6 +69,7 @@ pub const OPTIONS: &[OptionRow] = &[
                 .map_err(|_| format!("`{text}` is not an IP address"))?;
             Ok(())
         },
+        get: |options| options.bind.to_string(),
     },
     OptionRow {
         name: "port",
@@ -50,6 +78,7 @@ pub const OPTIONS: &[OptionRow] = &[
         help: "TCP port; 0 takes any free one, which the ready line names",
         switch: false,
         set: |options, text| set_number(&mut options.port, text, 0, u16::MAX),
+        get: |options| options.port.to_string(),
     },
     OptionRow {
         name: "dir",
@@ -64,6 +93,7 @@ pub const OPTIONS: &[OptionRow] = &[
             options.dir = PathBuf::from(text);
             Ok(())
         },
+        get: |options| options.dir.display().to_string(),
     },
     OptionRow {
         name: "appendfsync",
@@ -72,15 +102,8 @@ pub const OPTIONS: &[OptionRow] = &[
         help: "When the log is synced: always (before every reply), everysec (at least every 500 ms), no (the kernel \
                decides)",
         switch: false,
-        set: |options, text| {
-            options.appendfsync = match text {
-                "always" => FsyncPolicy::Always,
-                "everysec" => FsyncPolicy::Everysec,
-                "no" => FsyncPolicy::No,
-                _ => return Err(format!("`{text}` is none of always, everysec, no")),
-            };
-            Ok(())
-        },
+        set: |options, text| set_word(&mut options.appendfsync, text, FSYNC_POLICIES),
+        get: |options| spell_word(FSYNC_POLICIES, options.appendfsync),
     },
     OptionRow {
         name: "databases",
@@ -89,6 +112,7 @@ pub const OPTIONS: &[OptionRow] = &[
         help: "Number of databases (1 to 256); a log that has records for more is refused",
         switch: false,
         set: |options, text| set_number(&mut options.databases, text, 1, 256),
+        get: |options| options.databases.to_string(),
     },
     OptionRow {
         name: "proto-max-bulk-len",
@@ -97,6 +121,7 @@ pub const OPTIONS: &[OptionRow] = &[
         help: "Longest argument of a command (1kb to 256mb); a result of IDEM stays within 4 MiB",
         switch: false,
         set: |options, text| set_size(&mut options.proto_max_bulk_len, text, 1 << 10, 256 << 20),
+        get: |options| options.proto_max_bulk_len.to_string(),
     },
     OptionRow {
         name: "maxclients",
@@ -105,6 +130,7 @@ pub const OPTIONS: &[OptionRow] = &[
         help: "Clients at one time; one more is told so and closed",
         switch: false,
         set: |options, text| set_number(&mut options.maxclients, text, 1, 1_000_000),
+        get: |options| options.maxclients.to_string(),
     },
     OptionRow {
         name: "timeout",
@@ -119,6 +145,7 @@ pub const OPTIONS: &[OptionRow] = &[
             options.timeout = Duration::from_secs(u64::from(seconds));
             Ok(())
         },
+        get: |options| options.timeout.as_secs().to_string(),
     },
     OptionRow {
         name: "client-output-buffer-limit",
@@ -134,6 +161,7 @@ pub const OPTIONS: &[OptionRow] = &[
                 BUFFER_BYTES_MAX,
             )
         },
+        get: |options| options.client_output_buffer_limit.to_string(),
     },
     OptionRow {
         name: "client-query-buffer-limit",
@@ -149,6 +177,7 @@ pub const OPTIONS: &[OptionRow] = &[
                 BUFFER_BYTES_MAX,
             )
         },
+        get: |options| options.client_query_buffer_limit.to_string(),
     },
     OptionRow {
         name: "client-buffers-total",
@@ -157,6 +186,7 @@ pub const OPTIONS: &[OptionRow] = &[
         help: "Buffers of all clients together; beyond it the client with the largest is dropped",
         switch: false,
         set: |options, text| set_size(&mut options.client_buffers_total, text, 1 << 20, BUFFER_BYTES_MAX),
+        get: |options| options.client_buffers_total.to_string(),
     },
     OptionRow {
         name: "wal-segment-bytes",
@@ -165,6 +195,7 @@ pub const OPTIONS: &[OptionRow] = &[
         help: "Length of a new log segment, its header included (1mb to 4gb)",
         switch: false,
         set: |options, text| set_size(&mut options.wal_segment_bytes, text, 1 << 20, 4 << 30),
+        get: |options| options.wal_segment_bytes.to_string(),
     },
     OptionRow {
         name: "wal-keep-bytes",
@@ -173,6 +204,7 @@ pub const OPTIONS: &[OptionRow] = &[
         help: "Log kept behind the snapshots, for reading back what happened",
         switch: false,
         set: |options, text| set_size(&mut options.wal_keep_bytes, text, 0, 1 << 50),
+        get: |options| options.wal_keep_bytes.to_string(),
     },
     OptionRow {
         name: "snapshot-wal-bytes",
@@ -181,6 +213,7 @@ pub const OPTIONS: &[OptionRow] = &[
         help: "A snapshot starts when so much log has gathered since the last one",
         switch: false,
         set: |options, text| set_size(&mut options.snapshot_wal_bytes, text, 4 << 10, 1 << 50),
+        get: |options| options.snapshot_wal_bytes.to_string(),
     },
     OptionRow {
         name: "log-level",
@@ -188,17 +221,8 @@ pub const OPTIONS: &[OptionRow] = &[
         default: "info",
         help: "How much is logged: error, warn, info, debug, trace",
         switch: false,
-        set: |options, text| {
-            options.log_level = match text {
-                "error" => LogLevel::Error,
-                "warn" => LogLevel::Warn,
-                "info" => LogLevel::Info,
-                "debug" => LogLevel::Debug,
-                "trace" => LogLevel::Trace,
-                _ => return Err(format!("`{text}` is none of error, warn, info, debug, trace")),
-            };
-            Ok(())
-        },
+        set: |options, text| set_word(&mut options.log_level, text, LOG_LEVELS),
+        get: |options| spell_word(LOG_LEVELS, options.log_level),
     },
     OptionRow {
         name: "log-format",
@@ -206,14 +230,8 @@ pub const OPTIONS: &[OptionRow] = &[
         default: "text",
         help: "Form of a log line on stderr: text or json",
         switch: false,
-        set: |options, text| {
-            options.log_format = match text {
-                "text" => LogFormat::Text,
-                "json" => LogFormat::Json,
-                _ => return Err(format!("`{text}` is none of text, json")),
-            };
-            Ok(())
-        },
+        set: |options, text| set_word(&mut options.log_format, text, LOG_FORMATS),
+        get: |options| spell_word(LOG_FORMATS, options.log_format),
     },
     OptionRow {
         name: "strict-recovery",
@@ -223,6 +241,7 @@ pub const OPTIONS: &[OptionRow] = &[
                it off",
         switch: true,
         set: |options, text| set_switch(&mut options.strict_recovery, text),
+        get: |options| spell_switch(options.strict_recovery),
     },
     OptionRow {
         name: "protected-mode",
@@ -231,6 +250,17 @@ pub const OPTIONS: &[OptionRow] = &[
         help: "Refuse to listen on an address that other machines can reach",
         switch: true,
         set: |options, text| set_switch(&mut options.protected_mode, text),
+        get: |options| spell_switch(options.protected_mode),
+    },
+    OptionRow {
+        name: "enable-debug-command",
+        value: "NO|LOCAL|YES",
+        default: "no",
+        help: "Who may use DEBUG, which can stop the server for half a minute: no (nobody), local (clients on this \
+               machine), yes (everybody)",
+        switch: false,
+        set: |options, text| set_word(&mut options.enable_debug_command, text, DEBUG_ACCESSES),
+        get: |options| spell_word(DEBUG_ACCESSES, options.enable_debug_command),
     },
 ];
 
@@ -309,6 +339,27 @@ fn set_size<T: TryFrom<u64>>(target: &mut T, text: &str, least: u64, most: u64) 
     Ok(())
 }
 
+fn set_word<T: Copy>(target: &mut T, text: &str, words: Words<T>) -> Result<(), String> {
+    let found = words.iter().find(|(word, _)| *word == text);
+    let (_, value) = found.ok_or_else(|| {
+        let all: Vec<&str> = words.iter().map(|(word, _)| *word).collect();
+        format!("`{text}` is none of {}", all.join(", "))
+    })?;
+    *target = *value;
+    Ok(())
+}
+
+fn spell_word<T: PartialEq>(words: Words<T>, value: T) -> String {
+    words
+        .iter()
+        .find(|(_, known)| *known == value)
+        .map_or_else(String::new, |(word, _)| (*word).to_owned())
+}
+
+fn spell_switch(on: bool) -> String {
+    if on { "yes" } else { "no" }.to_owned()
+}
+
 fn set_switch(target: &mut bool, text: &str) -> Result<(), String> {
     *target = match text {
         "yes" => true,
@@ -328,6 +379,33 @@ mod tests {
             let mut options = Options::default();
             (row.set)(&mut options, row.default).unwrap();
             assert_eq!(options, Options::default(), "{}", row.name);
+        }
+    }
+
+    /// What CONFIG GET shows can be typed again and means the same.
+    #[test]
+    fn every_value_is_spelled_as_it_is_read() {
+        for row in OPTIONS {
+            let values = [
+                row.default,
+                "yes",
+                "no",
+                "local",
+                "everysec",
+                "debug",
+                "json",
+                "::1",
+                "12mb",
+                "7",
+            ];
+            for value in values {
+                let mut options = Options::default();
+                if (row.set)(&mut options, value).is_ok() {
+                    let mut again = Options::default();
+                    (row.set)(&mut again, &(row.get)(&options)).unwrap();
+                    assert_eq!(again, options, "{}: {value}", row.name);
+                }
+            }
         }
     }
 

@@ -39,7 +39,7 @@ use self::commit::Commit;
 use self::events::Event;
 use self::space::Space;
 use crate::clock::Clock;
-use crate::config::Options;
+use crate::config::{Options, settings};
 use crate::facts::{FactsView, Process, Traffic};
 use crate::logging::ClientLog;
 use crate::peers::Peers;
@@ -142,6 +142,7 @@ pub struct Core {
     pub events: UnboundedSender<Event>,
     /// No ticks, no new snapshots: the server stops.
     pub stopping: bool,
+    settings: Vec<(&'static str, String)>,
     idle_after: Duration,
     tick_at: Instant,
     sweep_at: Instant,
@@ -196,6 +197,7 @@ impl Core {
             client_log: ClientLog::default(),
             events: parts.events,
             stopping: false,
+            settings: settings(options),
             idle_after: options.timeout,
             tick_at: now + TICK_EVERY,
             sweep_at: now + SWEEP_EVERY,
@@ -211,6 +213,7 @@ impl Core {
             peers: &self.peers,
             snapshots: &self.snapshots,
             clock: &self.clock,
+            settings: &self.settings,
         };
         (&mut self.node, &mut self.log, facts)
     }

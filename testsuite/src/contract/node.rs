@@ -32,6 +32,7 @@ pub struct NodeTarget(Rc<RefCell<Shard>>);
 struct Shard {
     node: Node,
     log: Stream,
+    facts: NodeFacts,
     snapshot: Option<Snapshot>,
     now: UnixMs,
     epoch: Epoch,
@@ -63,9 +64,21 @@ impl Log for Stream {
     }
 }
 
-struct NoFacts;
+/// What a server around the node would know: its options, as far as cases ask for them.
+#[derive(Debug)]
+struct NodeFacts {
+    settings: Vec<(&'static str, String)>,
+}
 
-impl Facts for NoFacts {
+const SETTINGS: [(&str, &str); 5] = [
+    ("appendonly", "yes"),
+    ("databases", "16"),
+    ("proto-max-bulk-len", "16777216"),
+    ("save", ""),
+    ("timeout", "0"),
+];
+
+impl Facts for NodeFacts {
     fn info(&self) -> ServerFacts {
         ServerFacts::default()
     }
@@ -77,6 +90,10 @@ impl Facts for NoFacts {
     fn snapshot_running(&self) -> bool {
         false
     }
+
+    fn settings(&self) -> &[(&'static str, String)] {
+        &self.settings
+    }
 }
 
 impl NodeTarget {
@@ -85,6 +102,9 @@ impl NodeTarget {
         let mut shard = Shard {
             node: new_node(0),
             log: Stream::default(),
+            facts: NodeFacts {
+                settings: SETTINGS.map(|(name, value)| (name, value.to_owned())).into(),
+            },
             snapshot: None,
             now: UnixMs::new(START_MS),
             epoch: Epoch::default(),
@@ -164,7 +184,7 @@ impl Shard {
             Args::from(args),
             self.now,
             &mut self.log,
-            &NoFacts,
+            &self.facts,
             &mut out,
         );
         let end = self.log.appended();

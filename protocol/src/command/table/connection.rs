@@ -2,7 +2,7 @@
 
 use super::BASE;
 use crate::command::flags::{Categories, Flags};
-use crate::command::spec::{CommandId, CommandSpec, SubcommandId, SubcommandSpec};
+use crate::command::spec::{CommandId, CommandSpec, KeySpec, SubcommandId, SubcommandSpec};
 
 const ANYTIME: Flags = Flags::LOADING.with(Flags::STALE);
 const FAST: Categories = Categories::FAST.with(Categories::CONNECTION);
@@ -35,6 +35,7 @@ const CLIENT_BASE: SubcommandSpec = SubcommandSpec {
     full_name: "client|help",
     arity: 2,
     flags: Flags::NOSCRIPT.with(ANYTIME),
+    keys: KeySpec::NONE,
     categories: Categories::SLOW.with(Categories::CONNECTION),
     summary: "Lists the subcommands of CLIENT.",
     since: "5.0.0",
@@ -142,6 +143,22 @@ pub(super) const QUIT: CommandSpec = CommandSpec {
         .with(Flags::ALLOW_BUSY),
     categories: FAST,
     summary: "Closes the connection behind the replies that are due.",
+    group: "connection",
+    ..BASE
+};
+
+pub(super) const RESET: CommandSpec = CommandSpec {
+    id: CommandId::Reset,
+    name: "reset",
+    arity: 1,
+    flags: ANYTIME
+        .with(Flags::FAST)
+        .with(Flags::NOSCRIPT)
+        .with(Flags::NO_AUTH)
+        .with(Flags::ALLOW_BUSY),
+    categories: FAST,
+    summary: "Makes the connection as it was when it was new: RESP2, database 0, no name.",
+    since: "6.2.0",
     group: "connection",
     ..BASE
 };

@@ -1,4 +1,4 @@
-//! The command that this server is for.
+//! The commands that this server is for.
 
 use super::BASE;
 use crate::command::flags::{Categories, Flags};
@@ -30,6 +30,7 @@ const BEGIN: SubcommandSpec = SubcommandSpec {
     full_name: "idem|begin",
     arity: 6,
     flags: Flags::WRITE.with(Flags::DENYOOM),
+    keys: KeySpec::NONE,
     categories: Categories::WRITE,
     summary: "Acquires the key for one attempt, or answers what another attempt did with it.",
     since: "0.1.0",
@@ -44,6 +45,7 @@ const COMPLETE: SubcommandSpec = SubcommandSpec {
     full_name: "idem|complete",
     arity: 6,
     flags: Flags::WRITE.with(Flags::DENYOOM),
+    keys: KeySpec::NONE,
     categories: Categories::WRITE,
     summary: "Stores the result of the attempt that holds the key, until the deadline that BEGIN set.",
     since: "0.1.0",
@@ -59,6 +61,7 @@ const ABORT: SubcommandSpec = SubcommandSpec {
     arity: 5,
     // Frees memory: never refused for the lack of it.
     flags: Flags::WRITE,
+    keys: KeySpec::NONE,
     categories: Categories::WRITE,
     summary: "Gives the key back without a result, so that another attempt can acquire it.",
     since: "0.1.0",
@@ -73,6 +76,7 @@ const INSPECT: SubcommandSpec = SubcommandSpec {
     full_name: "idem|inspect",
     arity: 3,
     flags: Flags::READONLY,
+    keys: KeySpec::NONE,
     // Also for whoever may only read; whoever may write keeps it too.
     categories: Categories::READ.with(Categories::WRITE),
     summary: "Shows the key's record without changing it: state, fingerprint, owner, deadline, size of the result.",
@@ -80,4 +84,36 @@ const INSPECT: SubcommandSpec = SubcommandSpec {
     complexity: "O(1)",
     syntax: "",
     tips: &["nondeterministic_output"],
+};
+
+/// Joins the group for the reasons for which IDEM does: one key, and a record of a few bytes beside it.
+pub(super) const LIMIT: CommandSpec = CommandSpec {
+    id: CommandId::Limit,
+    name: "limit",
+    arity: -4,
+    flags: Flags::WRITE.with(Flags::DENYOOM).with(Flags::FAST),
+    keys: KeySpec::one(&["RW", "access", "update"]),
+    categories: Categories::WRITE.with(Categories::FAST),
+    summary: "Counts a call if it fits a limit: in a fixed or sliding window, or from a bucket of tokens.",
+    since: "0.1.0",
+    group: "idempotency",
+    syntax: "key max window-ms [SLIDING | TOKENS | TOKENS COST cost] [WITHRETRY]",
+    joins_group: true,
+    ..BASE
+};
+
+/// As LIMIT.
+pub(super) const ONCE: CommandSpec = CommandSpec {
+    id: CommandId::Once,
+    name: "once",
+    arity: 3,
+    flags: Flags::WRITE.with(Flags::DENYOOM).with(Flags::FAST),
+    keys: KeySpec::one(&["RW", "access", "update"]),
+    categories: Categories::WRITE.with(Categories::FAST),
+    summary: "Says to the first caller, and to no other until the time is over, that it is the first.",
+    since: "0.1.0",
+    group: "idempotency",
+    syntax: "key ttl-ms",
+    joins_group: true,
+    ..BASE
 };

@@ -2,10 +2,11 @@
 
 use super::BASE;
 use crate::command::flags::{Categories, Flags};
-use crate::command::spec::{CommandId, CommandSpec, SubcommandId, SubcommandSpec};
+use crate::command::spec::{CommandId, CommandSpec, KeySpec, SubcommandId, SubcommandSpec};
 
 const ANYTIME: Flags = Flags::LOADING.with(Flags::STALE);
 const EVERY_SHARD: &[&str] = &["request_policy:all_shards", "response_policy:all_succeeded"];
+const EVERY_NODE: &[&str] = &["request_policy:all_nodes", "response_policy:all_succeeded"];
 const OPERATORS: Categories = Categories::ADMIN.with(Categories::DANGEROUS);
 
 pub(super) const BGSAVE: CommandSpec = CommandSpec {
@@ -50,6 +51,7 @@ const COMMAND_BASE: SubcommandSpec = SubcommandSpec {
     full_name: "command|help",
     arity: 2,
     flags: ANYTIME,
+    keys: KeySpec::NONE,
     categories: Categories::SLOW.with(Categories::CONNECTION),
     summary: "Lists the subcommands of COMMAND.",
     since: "5.0.0",
@@ -120,6 +122,95 @@ const COMMAND_LIST: SubcommandSpec = SubcommandSpec {
     ..COMMAND_BASE
 };
 
+pub(super) const CONFIG: CommandSpec = CommandSpec {
+    id: CommandId::Config,
+    name: "config",
+    arity: -2,
+    categories: Categories::SLOW,
+    summary: "A container for commands about the server's options.",
+    since: "2.0.0",
+    group: "server",
+    complexity: "Depends on the subcommand.",
+    subcommand_at: 1,
+    subcommands: &[
+        CONFIG_GET,
+        CONFIG_HELP,
+        CONFIG_RESETSTAT,
+        CONFIG_REWRITE,
+        CONFIG_SET,
+    ],
+    ..BASE
+};
+
+/// What the subcommands of CONFIG have in common.
+const CONFIG_BASE: SubcommandSpec = SubcommandSpec {
+    id: SubcommandId::ConfigGet,
+    name: "get",
+    full_name: "config|get",
+    arity: -3,
+    flags: Flags::ADMIN.with(Flags::NOSCRIPT).with(ANYTIME),
+    keys: KeySpec::NONE,
+    categories: OPERATORS.with(Categories::SLOW),
+    summary: "Returns the options that match a pattern, with their values.",
+    since: "2.0.0",
+    complexity: "O(N) in the number of options and patterns.",
+    syntax: "parameter [parameter ...]",
+    tips: &[],
+};
+
+const CONFIG_GET: SubcommandSpec = CONFIG_BASE;
+
+const CONFIG_HELP: SubcommandSpec = SubcommandSpec {
+    id: SubcommandId::ConfigHelp,
+    name: "help",
+    full_name: "config|help",
+    arity: 2,
+    flags: ANYTIME,
+    categories: Categories::SLOW,
+    summary: "Lists the subcommands of CONFIG.",
+    since: "5.0.0",
+    complexity: "O(1)",
+    syntax: "",
+    ..CONFIG_BASE
+};
+
+const CONFIG_RESETSTAT: SubcommandSpec = SubcommandSpec {
+    id: SubcommandId::ConfigResetstat,
+    name: "resetstat",
+    full_name: "config|resetstat",
+    arity: 2,
+    summary: "Is an error: counters restart with the process.",
+    complexity: "O(1)",
+    syntax: "",
+    tips: EVERY_NODE,
+    ..CONFIG_BASE
+};
+
+const CONFIG_REWRITE: SubcommandSpec = SubcommandSpec {
+    id: SubcommandId::ConfigRewrite,
+    name: "rewrite",
+    full_name: "config|rewrite",
+    arity: 2,
+    summary: "Is an error: the configuration file is the operator's.",
+    since: "2.8.0",
+    complexity: "O(1)",
+    syntax: "",
+    tips: EVERY_NODE,
+    ..CONFIG_BASE
+};
+
+const CONFIG_SET: SubcommandSpec = SubcommandSpec {
+    id: SubcommandId::ConfigSet,
+    name: "set",
+    full_name: "config|set",
+    arity: -4,
+    summary: "Is an error: options are given at the start.",
+    complexity: "O(1)",
+    syntax: "parameter value [parameter value ...]",
+    tips: EVERY_NODE,
+    ..CONFIG_BASE
+};
+
 pub(super) const DBSIZE: CommandSpec = CommandSpec {
     id: CommandId::Dbsize,
     name: "dbsize",
@@ -129,6 +220,19 @@ pub(super) const DBSIZE: CommandSpec = CommandSpec {
     summary: "Returns the number of keys in the database.",
     group: "server",
     tips: &["request_policy:all_shards", "response_policy:agg_sum"],
+    ..BASE
+};
+
+pub(super) const DEBUG: CommandSpec = CommandSpec {
+    id: CommandId::Debug,
+    name: "debug",
+    arity: -2,
+    flags: Flags::ADMIN.with(Flags::NOSCRIPT).with(ANYTIME),
+    categories: OPERATORS.with(Categories::SLOW),
+    summary: "Makes everybody wait, for tests of what stands around the server; off by default.",
+    group: "server",
+    complexity: "Depends on the subcommand.",
+    syntax: "<SLEEP seconds | HELP>",
     ..BASE
 };
 
@@ -201,5 +305,18 @@ pub(super) const SAVE: CommandSpec = CommandSpec {
     summary: "Makes a snapshot and answers when it is on disk.",
     group: "server",
     complexity: "O(N) in the number of keys.",
+    ..BASE
+};
+
+pub(super) const TIME: CommandSpec = CommandSpec {
+    id: CommandId::Time,
+    name: "time",
+    arity: 1,
+    flags: ANYTIME.with(Flags::FAST),
+    categories: Categories::FAST,
+    summary: "Returns the server's time: Unix seconds, and microseconds of the second.",
+    since: "2.6.0",
+    group: "server",
+    tips: &["nondeterministic_output"],
     ..BASE
 };
