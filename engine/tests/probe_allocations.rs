@@ -120,11 +120,13 @@ fn probes_allocate_nothing() {
     );
     run(&[b"SET", b"string", b"value"], 1000, &mut out);
     run(&[b"SET", b"short", b"value", b"PX", b"10"], 1000, &mut out);
+    run(&[b"ONCE", b"once", b"100000"], 1000, &mut out);
+    run(&[b"LIMIT", b"limit", b"1", b"100000"], 1000, &mut out);
     run(&[b"GET", b"short"], 1020, &mut out);
     out.clear();
 
     // Each is a whole command: lookup, decision, reply, counters.
-    let probes: [(&[&[u8]], &[u8]); 14] = [
+    let probes: [(&[&[u8]], &[u8]); 16] = [
         (
             &[b"IDEM", b"0", b"BEGIN", b"fingerprint", b"other", b"5"],
             b"*1\r\n$7\r\npending\r\n",
@@ -159,6 +161,8 @@ fn probes_allocate_nothing() {
         (&[b"GET", b"1"], b"$4123\r\nIDM"),
         (&[b"EXISTS", b"string", b"missing"], b":1\r\n"),
         (&[b"PTTL", b"0"], b":"),
+        (&[b"ONCE", b"once", b"5"], b":0\r\n"),
+        (&[b"LIMIT", b"limit", b"1", b"5"], b"$-1\r\n"),
         (&[b"PING"], b"+PONG\r\n"),
     ];
     for (arguments, reply) in probes {
