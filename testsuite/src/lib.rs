@@ -9,6 +9,7 @@
 //!   be there or not, and either is right ([`oracle`]).
 //! * **told** — whatever a reply revealed, a read's too. Nothing told may be taken back.
 //! * **trace** — the system calls of a run with their files, as strace saw them ([`trace`]).
+//! * **bench** — the same job beside Redis, in one run ([`bench`]).
 //! * **invariant** — a property of traces or logs that an honest build always has, one file each ([`invariants`]).
 //!
 //! # Invariants of the harness
@@ -29,9 +30,12 @@
 
 #![forbid(unsafe_code)]
 
+pub mod bench;
 pub mod contract;
 pub mod faults;
 pub mod files;
+pub mod fuzz;
+pub mod hostile;
 pub mod invariants;
 pub mod kill_loop;
 pub mod ledger;
