@@ -216,7 +216,7 @@ fn lists_can_be_filtered() {
     assert_eq!(everything.matches(", ").count() + 1, command::all().len() + subs);
     assert_eq!(
         list(&["filterby", "PATTERN", "h*"]),
-        "[hdel, hget, hgetall, hset, hello]"
+        "[hdel, hexists, hget, hgetall, hincrby, hkeys, hlen, hmget, hmset, hscan, hset, hsetnx, hstrlen, hvals, hello]"
     );
     assert_eq!(
         list(&["FILTERBY", "pattern", "CLIENT|SET*"]),
@@ -224,7 +224,7 @@ fn lists_can_be_filtered() {
     );
     assert_eq!(
         list(&["FILTERBY", "ACLCAT", "hash"]),
-        "[hdel, hget, hgetall, hset]"
+        "[hdel, hexists, hget, hgetall, hincrby, hkeys, hlen, hmget, hmset, hscan, hset, hsetnx, hstrlen, hvals]"
     );
     let read = list(&["FILTERBY", "ACLCAT", "read"]);
     assert!(read.starts_with("[idem|inspect, get, "), "{read}");
@@ -253,6 +253,16 @@ fn keys_can_be_asked_for() {
     check(&["set", "k", "v"], "[k]");
     check(&["DEL", "a", "b"], "[a, b]");
     check(&["idem", "k", "begin", "f", "o", "1"], "[k]");
+    check(&["idem", "k", "whatever"], "[k]");
+    check(&["object", "encoding", "k"], "[k]");
+    check(&["OBJECT", "help"], "-ERR The command has no key arguments");
+    check(&["object"], "-ERR The command has no key arguments");
+    check(&["object", "nothing", "k"], "-ERR Invalid command specified");
+    check(
+        &["object", "freq"],
+        "-ERR Invalid number of arguments specified for command",
+    );
+    check(&["config", "get", "k"], "-ERR The command has no key arguments");
     check(&["nothing", "k"], "-ERR Invalid command specified");
     check(&["ping", "k"], "-ERR The command has no key arguments");
     check(&["get"], "-ERR Invalid number of arguments specified for command");

@@ -19,9 +19,14 @@ fn dump() -> String {
         )
         .expect("writing to a string");
         for sub in spec.subcommands {
+            let keys = if sub.keys.first == 0 {
+                "-".to_owned()
+            } else {
+                format!("{} {} {}", sub.keys.first, sub.keys.last, sub.keys.step)
+            };
             writeln!(
                 out,
-                "  {} | {} | {} | {}",
+                "  {} | {} | {} | {keys} | {}",
                 sub.full_name, sub.arity, sub.flags, sub.categories
             )
             .expect("writing to a string");
@@ -158,6 +163,26 @@ fn rows_keep_the_rules() {
                     .map(|s| s.id),
                 Some(sub.id)
             );
+            // A subcommand's keys stand behind its name, and its arity covers them.
+            if sub.keys.first != 0 {
+                assert!(
+                    sub.keys.first > u16::from(spec.subcommand_at),
+                    "{}",
+                    sub.full_name
+                );
+                assert!(
+                    sub.keys.step > 0 && sub.arity.unsigned_abs() > sub.keys.first,
+                    "{}",
+                    sub.full_name
+                );
+                let reads_only = sub.keys.access[0] == "RO";
+                assert_eq!(
+                    reads_only,
+                    sub.flags.contains(Flags::READONLY),
+                    "{}",
+                    sub.full_name
+                );
+            }
             let bound = i16::from(spec.subcommand_at) + 1;
             assert!(
                 i16::try_from(sub.arity.unsigned_abs()).is_ok_and(|a| a >= bound),
@@ -257,8 +282,15 @@ fn commands_that_join_the_open_group() {
         "ttl",
         "type",
         "hdel",
+        "hexists",
         "hget",
+        "hincrby",
+        "hlen",
+        "hmget",
+        "hmset",
         "hset",
+        "hsetnx",
+        "hstrlen",
     ];
     assert_eq!(joining, reviewed);
     for spec in command::all().iter().filter(|spec| spec.joins_group) {
@@ -335,6 +367,10 @@ fn keys_of_calls() {
     check(&["PING", "k"], &[]);
     check(&["CLIENT", "ID"], &[]);
     check(&["SCAN", "0"], &[]);
+    check(&["OBJECT", "ENCODING", "k"], &["k"]);
+    check(&["object", "help", "k"], &[]);
+    check(&["OBJECT", "NOTHING", "k"], &[]);
+    check(&["CONFIG", "GET", "k"], &[]);
     // Too few arguments: what is there, and never a panic.
     check(&["GET"], &[]);
     check(&["DEL"], &[]);

@@ -8,6 +8,7 @@ use idem_protocol::command::errors::{self, Text};
 use idem_protocol::resp::encode::Reply;
 use idem_protocol::wal::Record;
 
+use super::bound::ReplyBytes;
 use super::{Call, Decided, View, count, distinct};
 use crate::decision::Decision;
 use crate::keyspace::HashValue;
@@ -135,13 +136,15 @@ fn field<'k>(call: Call<'_>, view: &mut View<'k>) -> Result<Option<&'k [u8]>, Te
 /// An answer for each field named, in that order; also when there is no such hash.
 pub(super) fn hmget<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided<'c, 'k> {
     let found = view.hash(call.db, call.arg(1))?;
-    let value = |field: &[u8]| found.and_then(|(hash, _)| hash.get(field));
-    let values = call
-        .args
-        .tail(2)
-        .iter()
-        .map(|field| value(field).map_or(Reply::Null, Reply::Bulk))
-        .collect();
+    let mut bytes = ReplyBytes::new(view);
+    let fields = call.args.tail(2);
+    let mut values = Vec::with_capacity(fields.len());
+    for field in fields.iter() {
+        values.push(match found.and_then(|(hash, _)| hash.get(field)) {
+            Some(value) => Reply::Bulk(bytes.take(value)?),
+            None => Reply::Null,
+        });
+    }
     Ok(Decision::reply(Reply::Array(values)))
 }
 

@@ -7,6 +7,7 @@
 //!
 //! Arguments are checked before the state is looked at: an error about arguments alone depends on nothing.
 
+mod bound;
 mod config;
 mod connection;
 mod counter;

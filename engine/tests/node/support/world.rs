@@ -9,11 +9,12 @@ use idem_protocol::{Epoch, Lsn, NodeId, UnixMs};
 
 use super::MemoryLog;
 
-/// A server that knows two things.
+/// A server that knows three things.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FixedFacts {
     pub(crate) snapshot_running: bool,
     pub(crate) last_save: u64,
+    pub(crate) settings: Vec<(&'static str, String)>,
 }
 
 impl Facts for FixedFacts {
@@ -31,6 +32,10 @@ impl Facts for FixedFacts {
 
     fn snapshot_running(&self) -> bool {
         self.snapshot_running
+    }
+
+    fn settings(&self) -> &[(&'static str, String)] {
+        &self.settings
     }
 }
 

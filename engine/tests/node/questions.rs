@@ -1,0 +1,212 @@
+//! Questions about all keys, about how values are held, about the time and the server; and DEBUG.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use idem_engine::{Durability, Outcome};
+use idem_protocol::resp::Protocol;
+
+use crate::support::{Mode, World, check, check_in};
+
+#[test]
+fn keys_are_listed_without_what_has_ended() {
+    check(
+        r#"
+        @1000
+        KEYS * => []
+        SET a 1 => OK
+        SET gone 1 PX 10 => OK
+        KEYS a => ["a"] ~ nothing
+        KEYS g* => ["gone"]
+        KEYS "" => []
+        TOUCH a gone gone none => 3
+        @1010
+        KEYS * => ["a"] ~ clock
+        TOUCH a gone => 1 ~ nothing
+        SELECT 3 => OK
+        KEYS * => []
+        "#,
+    );
+}
+
+/// Every key is named sooner or later, about as often as others; what has ended never.
+#[test]
+fn randomkey_names_what_is_alive() {
+    let mut world = World::new(Durability::Always);
+    check_in(&mut world, "@1000\nRANDOMKEY => nil");
+    for number in 0..20 {
+        world.line(&format!("SET live{number} v"));
+        world.line(&format!("SET gone{number} v PX 10"));
+    }
+    world.now = 1010;
+    let mut named = BTreeMap::new();
+    for _ in 0..4000 {
+        let ran = world.line("RANDOMKEY");
+        assert_eq!(
+            ran.depends_on,
+            world.node.appended(),
+            "it says something about every key"
+        );
+        *named.entry(ran.text()).or_insert(0_u32) += 1;
+    }
+    assert!(named.keys().all(|key| key.starts_with("\"live")), "{named:?}");
+    assert_eq!(named.len(), 20, "{named:?}");
+    // Neighbours of what has ended are named for it, so not all are equal.
+    assert!(
+        named.values().all(|times| (20..1200).contains(times)),
+        "{named:?}"
+    );
+    for number in 0..20 {
+        world.line(&format!("PEXPIRE live{number} 5"));
+    }
+    world.now = 1015;
+    assert_eq!(
+        world.line("RANDOMKEY").text(),
+        "nil",
+        "all have ended and none is reclaimed"
+    );
+    assert_eq!(world.node.keyspace().len(0), 40);
+}
+
+/// The same seed and commands name the same keys; deciding again does, too.
+#[test]
+fn randomkey_follows_its_seed() {
+    let names = || {
+        let mut world = World::new(Durability::Always);
+        for number in 0..100 {
+            world.line(&format!("SET k{number} v"));
+        }
+        (0..50)
+            .map(|_| world.line("RANDOMKEY").text())
+            .collect::<Vec<_>>()
+    };
+    let first = names();
+    assert_eq!(first, names());
+    assert!(first.iter().any(|name| *name != first[0]), "{first:?}");
+}
+
+#[test]
+fn encodings() {
+    check(
+        r#"
+        @1000
+        OBJECT ENCODING k => nil
+        SET k 12345678901 => OK
+        OBJECT ENCODING k => "int"
+        SET k 1.5 => OK
+        OBJECT ENCODING k => "embstr"
+        IDEM i BEGIN f o 1000 => ["acquired"]
+        OBJECT ENCODING i => "embstr"
+        OBJECT REFCOUNT k => 1
+        OBJECT IDLETIME k => -ERR
+        OBJECT FREQ k => -ERR An LFU maxmemory policy is not selected
+        OBJECT NOSUCH k => -ERR unknown subcommand 'NOSUCH'. Try OBJECT HELP.
+        "#,
+    );
+}
+
+/// The server's clock, not the machine's; and it goes on while the log cannot be written, when everything else stands still.
+#[test]
+fn time_is_the_servers() {
+    let mut world = World::new(Durability::Always);
+    check_in(
+        &mut world,
+        r#"
+        @1700000000123
+        TIME => ["1700000000" "123000"] ~ nothing
+        SET k v PX 1000 => OK
+        @1700000000999
+        TIME => ["1700000000" "999000"]
+        "#,
+    );
+    world.log.admits = true;
+    world.log.mode = Mode::NoSpace;
+    check_in(
+        &mut world,
+        r#"
+        @1700000005000
+        PTTL k => 1000
+        TIME => ["1700000005" "0"]
+        "#,
+    );
+}
+
+#[test]
+fn reset_takes_everything_back_but_the_library() {
+    let mut world = World::new(Durability::Always);
+    check_in(
+        &mut world,
+        r#"
+        HELLO 3 SETNAME me => {"server" "idemd" "version" "7.2.0" "proto" 3 "id" 1 "mode" "standalone" "role" "master" "modules" []}
+        CLIENT SETINFO LIB-NAME lib => OK
+        SELECT 2 => OK
+        RESET => RESET
+        CLIENT GETNAME => nil
+        "#,
+    );
+    assert_eq!((world.session.db, world.session.protocol), (0, Protocol::Resp2));
+    assert_eq!(world.session.library_name, b"lib");
+}
+
+#[test]
+fn options_are_shown_and_not_changed() {
+    let mut world = World::new(Durability::Always);
+    world.facts.settings = [
+        ("appendonly", "yes"),
+        ("maxclients", "10"),
+        ("maxmemory", "0"),
+        ("save", ""),
+    ]
+    .map(|(name, value)| (name, value.to_owned()))
+    .into();
+    check_in(
+        &mut world,
+        r#"
+        CONFIG GET save => ["save" ""]
+        CONFIG GET SAVE => ["SAVE" ""]
+        CONFIG GET MAX* => ["maxclients" "10" "maxmemory" "0"]
+        CONFIG GET maxmemory max* save => ["maxmemory" "0" "maxclients" "10" "save" ""]
+        CONFIG GET save save s?ve => ["save" ""]
+        CONFIG GET * => ["appendonly" "yes" "maxclients" "10" "maxmemory" "0" "save" ""]
+        CONFIG GET none "" => []
+        CONFIG SET maxmemory 1 => -ERR CONFIG SET is not in this version
+        CONFIG REWRITE => -ERR CONFIG REWRITE is not in this version
+        CONFIG RESETSTAT => -ERR CONFIG RESETSTAT is not in this version
+        "#,
+    );
+}
+
+#[test]
+fn debug_is_for_those_who_may() {
+    let mut world = World::new(Durability::Always);
+    check_in(
+        &mut world,
+        r#"
+        DEBUG SLEEP 1 => -ERR DEBUG command not allowed. If the enable-debug-command option is set to "local"
+        DEBUG HELP => -ERR DEBUG command not allowed.
+        "#,
+    );
+    world.session.may_debug = true;
+    check_in(
+        &mut world,
+        r#"
+        DEBUG SLEEP x => -ERR value is not a valid float
+        DEBUG SLEEP nan => -ERR DEBUG SLEEP takes 0 to 30 seconds
+        DEBUG SLEEP -1 => -ERR DEBUG SLEEP takes 0 to 30 seconds
+        DEBUG SLEEP 30.1 => -ERR DEBUG SLEEP takes 0 to 30 seconds
+        DEBUG SLEEP 1e99 => -ERR DEBUG SLEEP takes 0 to 30 seconds
+        DEBUG SLEEP => -ERR unknown subcommand or wrong number of arguments for 'SLEEP'. Try DEBUG HELP.
+        DEBUG SLEEP 1 2 => -ERR unknown subcommand or wrong number of arguments for 'SLEEP'.
+        DEBUG RELOAD => -ERR unknown subcommand or wrong number of arguments for 'RELOAD'.
+        RESET => RESET
+        "#,
+    );
+    for (seconds, expected_ms) in [("0", 0), ("0.25", 250), ("30", 30_000)] {
+        let ran = world.line(&format!("debug sleep {seconds}"));
+        assert_eq!(ran.text(), "OK");
+        assert!(
+            matches!(ran.outcome, Outcome::Sleep { duration, .. } if duration == Duration::from_millis(expected_ms)),
+            "{ran:?}"
+        );
+    }
+}
