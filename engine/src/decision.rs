@@ -95,18 +95,17 @@ impl<'c, 'k> Decision<'c, 'k> {
     /// holds all of them or none under one lsn; nothing for none.
     pub fn records(
         db: u8,
-        records: impl IntoIterator<Item = Record<'c>>,
+        records: Vec<(u8, Record<'c>)>,
         scratch: &'c Scratch<'c>,
         reply: Reply<'k>,
     ) -> Self {
-        let records = scratch.records(|| records.into_iter().map(|record| (db, record)).collect());
-        match records {
+        match scratch.records(|| records) {
             [] => Decision::reply(reply),
             [(db, record)] => Decision::record(*db, *record, reply),
-            _ => Decision::record(
+            parts => Decision::record(
                 db,
                 Record::Transaction {
-                    records: SubRecords::Slice(records),
+                    records: SubRecords::Slice(parts),
                 },
                 reply,
             ),

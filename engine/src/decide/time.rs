@@ -92,6 +92,8 @@ impl<'c> Expiry<'c> {
             return Err(errors::invalid_expire_time(command));
         }
         let ms = absolute(time, self.unit, self.base.ms(view.now()), command)?;
-        Ok(Deadline::at(u64::try_from(ms).expect("a sum of two that are not negative")))
+        Ok(Deadline::at(
+            u64::try_from(ms).expect("a sum of two that are not negative"),
+        ))
     }
 }

@@ -41,6 +41,9 @@ use sabotage::LateDeadlines;
 /// Entries that one call of [`Node::reclaim_recovered`] frees or moves at most.
 const RECOVERY_BUDGET: usize = 8192;
 
+/// A transaction of more parts is not noted key by key, but as a change of its databases.
+const KEYS_NOTED_MAX: usize = 1000;
+
 /// What a node is told once.
 #[derive(Clone, Debug)]
 pub struct NodeConfig {
@@ -241,6 +244,14 @@ fn note(changes: &mut RecentChanges, keyspace: &Keyspace, db: u8, record: &Recor
         | Record::IdempotencyPut { key, .. } => changes.note_key(db, keyspace.key_hash(key), end),
         Record::FlushDb => changes.note_database(db, end),
         Record::FlushAll => changes.note_all(end),
+        // Half a million entries in the table of changes would make everybody wait, when they come and when they go. Taken
+        // as one change of the database they make readers of it wait for this record, once.
+        Record::Transaction { records } if records.len() > KEYS_NOTED_MAX => {
+            records.iter().for_each(|(db, record)| match record {
+                Record::FlushAll => changes.note_all(end),
+                _ => changes.note_database(db, end),
+            });
+        }
         Record::Transaction { records } => {
             records
                 .iter()

@@ -96,7 +96,7 @@ fn keys_of_any_type() {
         STRLEN none => 0
         STRLEN h => -WRONGTYPE
         GET h => -WRONGTYPE Operation against a key holding the wrong kind of value
-        DEL a a h none => 2 ~ delete a; delete h
+        DEL a a h none => 2 ~ all of (delete a, delete h)
         DEL a => 0 ~ nothing
         @1010
         EXISTS b => 0 ~ clock

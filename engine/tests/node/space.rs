@@ -172,7 +172,7 @@ fn one_reservation_for_one_command() {
         SET a 1 => OK
         SET b 1 => OK
         SET c 1 => OK
-        DEL a b x c => 3 ~ delete a; delete b; delete c
+        DEL a b x c => 3 ~ all of (delete a, delete b, delete c)
         "#,
     );
     let value = vec![b'v'; 32 << 20];
