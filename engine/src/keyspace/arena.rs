@@ -36,6 +36,8 @@ const STEP: usize = 8;
 const STEPS_PER_DOUBLING: usize = 16;
 const PAGE_BYTES_MAX: usize = 256 << 10;
 const PAGE_BYTES_MIN: usize = 1 << 10;
+/// Pages come in few sizes, as the allocator keeps room for each size that it is asked for: 1, 4, 16, 64 and 256 KiB.
+const PAGE_GROWTH: usize = 4;
 /// Of a handle's 32 bits, those that name the cell in its page.
 const CELL_BITS: u32 = 12;
 const CELLS_MAX: usize = 1 << CELL_BITS;
@@ -315,9 +317,17 @@ impl Arena {
     }
 
     fn new_page(&mut self, class: usize, cell_bytes: usize) -> usize {
-        let most = (PAGE_BYTES_MAX / cell_bytes).clamp(CELLS_MIN, CELLS_MAX);
-        let least = (PAGE_BYTES_MIN / cell_bytes).max(1);
-        let cells = (self.classes[class].live / 8).clamp(least, most);
+        let eighth = self.classes[class].live * cell_bytes / 8;
+        let mut page_bytes = PAGE_BYTES_MIN;
+        while page_bytes < PAGE_BYTES_MAX && page_bytes * PAGE_GROWTH <= eighth {
+            page_bytes *= PAGE_GROWTH;
+        }
+        let least = if page_bytes == PAGE_BYTES_MAX {
+            CELLS_MIN
+        } else {
+            1
+        };
+        let cells = (page_bytes / cell_bytes).clamp(least, CELLS_MAX);
         self.add_page(class, cell_bytes, cells)
     }
 
