@@ -39,10 +39,13 @@ const BACKPRESSURE_BYTES: usize = 1 << 20;
 
 /// Commands executed in one turn; then the others are served. A turn ends when the connection waits, and not with a read:
 /// who sends faster than the server reads would otherwise be read again and again, a hundred times, before anybody else.
-const TURN_COMMANDS_MAX: usize = 512;
+const TURN_COMMANDS_MAX: usize = 128;
 
 /// Bytes read in one turn, give or take one read.
-const TURN_BYTES_MAX: usize = 256 << 10;
+const TURN_BYTES_MAX: usize = 64 << 10;
+
+/// The places of arguments that a decoder may hold between commands, in bytes; it was more when the last one had a million.
+const DECODER_BYTES_KEPT: usize = 16 << 10;
 
 /// Why the turn's execution stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -358,6 +361,10 @@ impl Connection {
 
     /// Notes the buffers' sizes, and whether this connection has to go for what it has not taken.
     fn limit_reached(&mut self) -> Option<DropReason> {
+        if self.input.bytes().is_empty() && self.decoder.held_bytes() > DECODER_BYTES_KEPT {
+            // It forgets the last command when it is asked for the next one, which may never come.
+            self.decoder.step(&[], &self.limits);
+        }
         let input_bytes = self.input.memory_bytes() + self.decoder.held_bytes();
         self.peer_buffers(input_bytes, self.replies.memory_bytes());
         let over = self.replies.unsent_bytes() > self.shard.options.client_output_buffer_limit;
@@ -402,7 +409,8 @@ impl Connection {
 
     /// Takes what has arrived, once.
     fn read(&mut self) -> io::Result<()> {
-        let count = self.socket.stream.try_read_buf(&mut self.input.room());
+        let missing = self.input_needed.saturating_sub(self.input.bytes().len());
+        let count = self.socket.stream.try_read_buf(&mut self.input.room(missing));
         if let Ok(count) = count {
             self.input.note_read(count);
         }

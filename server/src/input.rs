@@ -7,11 +7,9 @@ use bytes::BufMut;
 /// Room made for one read of a connection that sends little.
 const READ_BYTES_MIN: usize = 4 << 10;
 
-/// Room made for one read of a connection that fills what it gets.
-const READ_BYTES_BUSY: usize = 64 << 10;
-
-/// Room made for one read while a long argument arrives.
-const READ_BYTES_MAX: usize = 1 << 20;
+/// Room made for one read of a connection that fills what it gets, and the most that one read takes: what is read at once
+/// is looked at at once, and 64 KiB can be nine thousand arguments.
+const READ_BYTES_MAX: usize = 64 << 10;
 
 /// See the module. What has been consumed stays in front of `start` until it is worth moving the rest.
 #[derive(Debug)]
@@ -55,16 +53,25 @@ impl Input {
         }
     }
 
-    /// Room for the next read, behind what is there.
-    pub fn room(&mut self) -> impl BufMut + '_ {
+    /// Room for the next read, behind what is there. `missing`: how many more bytes the unfinished command is known to
+    /// have, 1 when nothing is known. A client chose that number: it only keeps the room from growing beyond what is
+    /// needed, and what is made at once is never more than four times what has arrived.
+    pub fn room(&mut self, missing: usize) -> impl BufMut + '_ {
         if self.start > 0 && self.start >= self.buffer.len() / 2 {
             self.buffer.drain(..self.start);
             self.start = 0;
         }
-        // What holds much already is a long argument: doubling takes a number of reads that is logarithmic in its length.
-        let room = self.read_bytes.max(self.buffer.len().min(READ_BYTES_MAX));
-        if self.buffer.capacity() - self.buffer.len() < room / 2 {
-            self.buffer.reserve_exact(room);
+        let length = self.buffer.len();
+        if self.buffer.capacity() - length < missing.clamp(1, self.read_bytes / 2) {
+            // All that is there is moved when the buffer grows, and others wait meanwhile: in large steps this work stays
+            // in proportion to what arrived, and a long argument ends in a buffer of its size. (The last step may be a bit
+            // larger than the others: values of a power of two and a few bytes are common.)
+            let more = if missing <= length.saturating_mul(4) {
+                missing.max(length)
+            } else {
+                length.saturating_mul(3)
+            };
+            self.buffer.reserve_exact(more.max(self.read_bytes));
         }
         self.offered = (self.buffer.capacity() - self.buffer.len()).min(READ_BYTES_MAX);
         (&mut self.buffer).limit(self.offered)
@@ -73,7 +80,7 @@ impl Input {
     /// The last read brought so many bytes: the next one is offered more, or less.
     pub fn note_read(&mut self, count: usize) {
         if count >= self.offered {
-            self.read_bytes = (self.read_bytes * 2).min(READ_BYTES_BUSY);
+            self.read_bytes = (self.read_bytes * 2).min(READ_BYTES_MAX);
         } else if count < self.read_bytes / 4 {
             self.read_bytes = (self.read_bytes / 2).max(READ_BYTES_MIN);
         }
@@ -87,12 +94,12 @@ impl Input {
 
 #[cfg(test)]
 mod tests {
-    use super::{Input, READ_BYTES_BUSY, READ_BYTES_MAX, READ_BYTES_MIN};
+    use super::{Input, READ_BYTES_MAX, READ_BYTES_MIN};
     use bytes::BufMut;
 
     /// Puts as many bytes as there is room for, up to `most`; how many these were.
-    fn fill(input: &mut Input, most: usize) -> usize {
-        let mut room = input.room();
+    fn fill(input: &mut Input, missing: usize, most: usize) -> usize {
+        let mut room = input.room(missing);
         let count = room.remaining_mut().min(most);
         room.put_bytes(7, count);
         drop(room);
@@ -105,7 +112,7 @@ mod tests {
         let mut input = Input::default();
         let (mut next_in, mut next_out) = (0_u32, 0_u32);
         for round in 0..2_000_usize {
-            let mut room = input.room();
+            let mut room = input.room(1);
             let words = (room.remaining_mut() / 4).min(round % 700);
             for _ in 0..words {
                 room.put_u32(next_in);
@@ -127,22 +134,46 @@ mod tests {
     #[test]
     fn memory_follows_what_arrived() {
         let mut input = Input::default();
-        for _ in 0..60 {
+        let (mut moves, mut memory) = (0, 0);
+        for _ in 0..4000 {
             let before = input.bytes().len();
-            fill(&mut input, usize::MAX);
-            let bound = before + before.clamp(READ_BYTES_BUSY, READ_BYTES_MAX) * 2;
+            let count = fill(&mut input, 1, usize::MAX);
+            assert!((1..=READ_BYTES_MAX).contains(&count));
+            let bound = 2 * before + 2 * READ_BYTES_MAX;
             assert!(
                 input.memory_bytes() <= bound,
                 "{} for {before}",
                 input.memory_bytes()
             );
+            moves += usize::from(input.memory_bytes() != memory);
+            memory = input.memory_bytes();
         }
+        // 250 MiB by now.
+        assert!(moves < 20, "the buffer was moved {moves} times");
         input.consume(input.bytes().len());
-        assert!(input.memory_bytes() <= READ_BYTES_BUSY);
+        assert!(input.memory_bytes() <= READ_BYTES_MAX);
         for _ in 0..10 {
-            let count = fill(&mut input, 20);
+            let count = fill(&mut input, 1, 20);
             input.consume(count);
         }
         assert!(input.memory_bytes() <= READ_BYTES_MIN * 2);
+    }
+
+    /// Sixteen MiB that were announced: never more than five times what arrived, and in the end just them.
+    #[test]
+    fn an_announced_argument_ends_in_a_buffer_of_its_size() {
+        const ALL: usize = (16 << 20) + 40;
+        let (mut input, mut moved, mut memory) = (Input::default(), 0, 0);
+        while input.bytes().len() < ALL {
+            let before = input.bytes().len();
+            fill(&mut input, ALL - before, usize::MAX);
+            assert!(input.memory_bytes() <= (5 * before).max(2 * READ_BYTES_MAX));
+            if input.memory_bytes() != memory {
+                moved += before;
+                memory = input.memory_bytes();
+            }
+        }
+        assert_eq!((input.bytes().len(), input.memory_bytes()), (ALL, ALL));
+        assert!(moved < ALL / 2, "{moved} bytes were moved");
     }
 }
