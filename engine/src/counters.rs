@@ -9,6 +9,8 @@ pub struct Counters {
     pub error_replies: u64,
     /// Entries whose memory was given back after their deadline.
     pub expired_keys: u64,
+    /// Keys deleted to make room.
+    pub evicted_keys: u64,
     /// BEGIN answered `acquired`.
     pub idem_acquired: u64,
     /// BEGIN answered `pending`.

@@ -59,11 +59,9 @@ pub struct ServerFacts {
     /// Bytes in all connections' query and output buffers.
     pub client_buffers_bytes: u64,
 
-    /// Bytes in use.
-    pub used_memory: u64,
     /// Resident bytes of the process.
     pub used_memory_rss: u64,
-    /// The most bytes ever in use.
+    /// The most bytes that ever were resident.
     pub used_memory_peak: u64,
     /// Bytes of memory in the machine, 0 when unknown.
     pub total_system_memory: u64,
@@ -231,13 +229,16 @@ fn clients(page: &mut Page, facts: &ServerFacts, _view: &View<'_>) {
 }
 
 fn memory(page: &mut Page, facts: &ServerFacts, view: &View<'_>) {
-    page.bytes("used_memory", facts.used_memory);
+    page.bytes("used_memory", view.used_bytes());
     page.bytes("used_memory_rss", facts.used_memory_rss);
     page.bytes("used_memory_peak", facts.used_memory_peak);
     page.line("used_memory_dataset", view.statistics().memory_bytes());
     page.bytes("total_system_memory", facts.total_system_memory);
-    page.bytes("maxmemory", 0);
-    page.line("maxmemory_policy", "noeviction");
+    let limit = view.memory_limit();
+    page.bytes("maxmemory", limit.bytes);
+    page.line("maxmemory_policy", limit.policy.name());
+    page.line("mem_not_counted_for_evict", view.uncounted_bytes());
+    page.line("idem_evictable", u8::from(limit.idem_evictable));
 }
 
 fn persistence(page: &mut Page, facts: &ServerFacts, view: &View<'_>) {
@@ -284,7 +285,7 @@ fn stats(page: &mut Page, facts: &ServerFacts, view: &View<'_>) {
     page.line("sync_partial_ok", 0);
     page.line("sync_partial_err", 0);
     page.line("expired_keys", view.counters().expired_keys);
-    page.line("evicted_keys", 0);
+    page.line("evicted_keys", view.counters().evicted_keys);
     page.line("total_error_replies", view.counters().error_replies);
     page.line(
         "client_query_buffer_limit_disconnections",

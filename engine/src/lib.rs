@@ -37,6 +37,7 @@ pub mod counters;
 pub mod decide;
 pub mod decision;
 pub mod digest;
+pub mod eviction;
 pub mod group;
 pub mod info;
 pub mod keyspace;
@@ -48,6 +49,7 @@ pub mod snapshot;
 pub mod watermark;
 
 pub use counters::Counters;
+pub use eviction::{EvictionPolicy, MemoryLimit};
 pub use info::{Facts, ServerFacts};
 pub use keyspace::Keyspace;
 pub use log::{Log, Reservation};

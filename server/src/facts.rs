@@ -1,8 +1,8 @@
 //! The server's half of INFO: numbers about the process, its clients, its syncs.
 //!
-//! `used_memory` is what the operating system gave the process (resident bytes): the question behind it is how much of
-//! the machine the server takes, and an allocator's own count leaves out what it keeps for itself. It is read when INFO
-//! asks, from `/proc`; a number that cannot be read is 0.
+//! `used_memory_rss` is what the operating system gave the process: the question behind it is how much of the machine the
+//! server takes. It is read when INFO asks, from `/proc`; a number that cannot be read is 0. (`used_memory` is the node's:
+//! what counts against `maxmemory`.)
 //!
 //! Sync times and group sizes are over the life of the process.
 
@@ -227,7 +227,6 @@ impl Facts for FactsView<'_> {
             blocked_clients: count(peers.waiting_for_log()),
             maxclients: count(process.identity.maxclients),
             client_buffers_bytes: count(peers.buffers_bytes()),
-            used_memory: memory.resident,
             used_memory_rss: memory.resident,
             used_memory_peak: memory.peak,
             total_system_memory: total_memory(),

@@ -13,6 +13,9 @@ use idem_protocol::Lsn;
 /// How many changes are kept. About 40 bytes each.
 pub const KEPT_CHANGES_MAX: usize = 1_000_000;
 
+/// What one of them takes: its place in the queue and in a table, with the tables' free places and tags.
+const CHANGE_BYTES: usize = 40;
+
 /// The table is cut in so many pieces that growing one of them moves few entries: a full table of a million would
 /// stand still for milliseconds when it grows.
 const PIECES: usize = 64;
@@ -146,6 +149,12 @@ impl RecentChanges {
     /// How many changes are kept.
     pub fn kept(&self) -> usize {
         self.queue.len()
+    }
+
+    /// About how much memory they take. By their number, so that it falls with each that is settled; the tables give it
+    /// back when all are.
+    pub fn memory_bytes(&self) -> usize {
+        self.kept() * CHANGE_BYTES
     }
 }
 

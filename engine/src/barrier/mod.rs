@@ -121,6 +121,12 @@ impl Barrier {
         }
     }
 
+    /// About how much memory is kept for what is not settled, in bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        let bytes = self.changes.memory_bytes() + self.times.memory_bytes();
+        u64::try_from(bytes).expect("what is in memory can be counted in 64 bits")
+    }
+
     /// What a look at a key depends on: the end of its last change, and no less than the settled position.
     pub fn of_key(&self, db: u8, hash: u64) -> Lsn {
         self.changes.of_key(db, hash)

@@ -54,6 +54,11 @@ impl LogTimes {
         }
     }
 
+    /// How much memory the steps take, in bytes.
+    pub fn memory_bytes(&self) -> usize {
+        self.steps.len() * size_of::<Step>()
+    }
+
     /// The log's time at `position`.
     pub fn at(&self, position: Lsn) -> UnixMs {
         let passed = self.steps.partition_point(|step| step.end <= position);

@@ -6,6 +6,7 @@ use idem_protocol::{Deadline, Epoch, Lsn, UnixMs};
 
 use crate::barrier::Barrier;
 use crate::counters::Counters;
+use crate::eviction::{MemoryLimit, uncounted_bytes, used_bytes};
 use crate::info::Facts;
 use crate::keyspace::{EntryRef, HashValue, Keyspace, ValueRef};
 use crate::random::Random;
@@ -21,6 +22,7 @@ pub(crate) struct State<'k> {
     pub(crate) session: &'k Session,
     pub(crate) epoch: Epoch,
     pub(crate) bulk_bytes_max: usize,
+    pub(crate) memory_limit: MemoryLimit,
     /// What the clock says. `now` stays behind it while the log cannot be written.
     pub(crate) clock: UnixMs,
     pub(crate) random: Random,
@@ -63,6 +65,21 @@ impl<'k> View<'k> {
     /// Longest string that the configuration allows (`proto-max-bulk-len`), in bytes.
     pub const fn bulk_bytes_max(&self) -> usize {
         self.state.bulk_bytes_max
+    }
+
+    /// The memory limit, for INFO.
+    pub const fn memory_limit(&self) -> MemoryLimit {
+        self.state.memory_limit
+    }
+
+    /// What counts against it, in bytes.
+    pub fn used_bytes(&self) -> u64 {
+        used_bytes(self.state.keyspace)
+    }
+
+    /// What does not, in bytes.
+    pub fn uncounted_bytes(&self) -> u64 {
+        uncounted_bytes(self.state.keyspace, self.state.barrier)
     }
 
     /// The epoch in which this node is primary.

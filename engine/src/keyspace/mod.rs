@@ -179,6 +179,11 @@ impl Keyspace {
         databases.map(|database| database.used_bytes()).sum::<u64>() + self.garbage.bytes()
     }
 
+    /// What of [`Keyspace::memory_bytes`] is condemned: on its way back.
+    pub fn condemned_bytes(&self) -> u64 {
+        self.garbage.bytes()
+    }
+
     /// Bytes that the allocator was asked for and has not got back.
     pub fn held_bytes(&self) -> u64 {
         let databases = self.databases.iter().flatten();

@@ -1,12 +1,13 @@
 //! One command, from its arguments to its reply.
 
-use idem_protocol::command;
 use idem_protocol::command::errors::Text;
+use idem_protocol::command::{self, Flags};
 use idem_protocol::resp::Args;
 use idem_protocol::resp::encode::{Reply, encode};
 use idem_protocol::wal::{RECORD_BYTES_MAX, Record};
 use idem_protocol::{Lsn, UnixMs};
 
+use super::evict::Room;
 use super::{Node, Outcome};
 use crate::decide::{Call, State, View, decide};
 use crate::decision::{Action, Decision, Effects, Records, Scratch};
@@ -18,6 +19,8 @@ use crate::session::{Session, SessionChange};
 const NO_SPACE: &str = "MISCONF No space can be reserved in the log: nothing was written. Reads are answered, and writes \
                         work again when there is space.";
 
+const NO_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
+
 const NO_TRANSACTIONS: &str = "ERR unknown command 'MULTI': there are no transactions in this version. Nothing behind it \
                                is executed, and the connection is closed.";
 
@@ -25,7 +28,7 @@ impl Node {
     /// Runs one command at `now` and appends its reply to `out`.
     ///
     /// Either everything happens in this call (records appended and applied, reply encoded, session changed, counted) or,
-    /// for [`Outcome::Wait`], nothing at all.
+    /// for [`Outcome::Wait`], nothing at all, except that other keys may have been evicted to make room for it.
     pub fn execute<L: Log>(
         &mut self,
         session: &mut Session,
@@ -48,18 +51,20 @@ impl Node {
             }
             Err(text) => return self.refuse(session, text, out),
         };
-        let scratch = Scratch::default();
-        let call = Call {
-            route,
-            args,
-            db: session.db,
-            scratch: &scratch,
-        };
-        let log_time = self.barrier.log_time();
         let mut can_write = log.can_write();
-        let clock = now.max(log_time);
+        let mut no_room = false;
+        let clock = now.max(self.barrier.log_time());
         self.random.step();
         loop {
+            // New for each decision: what one of them computed is not what the next one would.
+            let scratch = Scratch::default();
+            let call = Call {
+                route,
+                args,
+                db: session.db,
+                scratch: &scratch,
+            };
+            let log_time = self.barrier.log_time();
             // What had not ended by the log's time cannot end while no record can say so: a restart would show it again.
             let now = if can_write { now.max(log_time) } else { log_time };
             let state = State {
@@ -70,6 +75,7 @@ impl Node {
                 session,
                 epoch: self.epoch,
                 bulk_bytes_max: self.config.bulk_bytes_max,
+                memory_limit: self.memory_limit,
                 clock,
                 random: self.random,
             };
@@ -80,6 +86,22 @@ impl Node {
                 decision = Decision::error(format!(
                     "ERR the command needs {bytes} bytes of the log, the limit is {RECORD_BYTES_MAX}"
                 ));
+            }
+            let grows = !decision.records.is_empty() && route.flags().contains(Flags::DENYOOM);
+            // Where the log has no space either, nothing can be evicted: that is MISCONF's to say.
+            if grows && self.is_full() && (can_write || !self.evicts()) {
+                if no_room {
+                    decision = Decision::error(NO_MEMORY);
+                } else {
+                    drop(decision);
+                    match self.make_room(call, now, log) {
+                        Room::Made => {}
+                        Room::Later => return Outcome::Wait,
+                        Room::None => no_room = true,
+                        Room::NoSpace => can_write = false,
+                    }
+                    continue;
+                }
             }
             if decision.records.is_empty() && view.needs_clock() {
                 decision.records.push((0, Record::Clock));
@@ -126,6 +148,7 @@ impl Node {
             session.change(change);
             // The last end is the highest, and everything that was looked at lies below it.
             let depends_on = self.commit_all(log, now, &records).unwrap_or(depends_on);
+            self.touch(call, now);
             return match action {
                 Action::Answer => Outcome::Reply { depends_on },
                 Action::Close => Outcome::Close { depends_on },

@@ -15,6 +15,7 @@
 //! that it depends on. The caller keeps their order and holds each back until [`Node::barrier`] has reached the highest
 //! position so far on that connection.
 
+mod evict;
 mod execute;
 #[cfg(feature = "sabotage")]
 mod sabotage;
@@ -32,6 +33,7 @@ pub use tick::Tick;
 
 use crate::barrier::{Barrier, RecentChanges};
 use crate::counters::Counters;
+use crate::eviction::MemoryLimit;
 use crate::keyspace::Keyspace;
 use crate::log::Log;
 use crate::random::Random;
@@ -102,6 +104,9 @@ pub struct Node {
     counters: Counters,
     epoch: Epoch,
     random: Random,
+    memory_limit: MemoryLimit,
+    /// When serving began: accesses are counted from here.
+    opened_at: UnixMs,
     /// The newest position and time seen by recovery. Snapshot items and log records overlap, so they are maxima.
     recovered_end: Lsn,
     recovered_time: UnixMs,
@@ -124,6 +129,8 @@ impl Node {
             counters: Counters::default(),
             epoch: Epoch::default(),
             random: Random::seeded(config.hash_seed),
+            memory_limit: MemoryLimit::default(),
+            opened_at: UnixMs::ZERO,
             recovered_end: Lsn::ZERO,
             recovered_time: UnixMs::ZERO,
             reclaim_clock: (Lsn::ZERO, UnixMs::ZERO),
@@ -174,6 +181,7 @@ impl Node {
         );
         self.barrier.reopen(end, log_time.max(self.recovered_time));
         self.epoch = epoch;
+        self.opened_at = self.barrier.log_time();
         self.reclaim_clock = (end, UnixMs::ZERO);
     }
 

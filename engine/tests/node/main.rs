@@ -10,6 +10,7 @@ mod contract;
 mod group;
 mod hashes;
 mod limits;
+mod memory;
 mod model;
 mod questions;
 mod recovery;

@@ -56,6 +56,10 @@ fn waiting_leaves_no_trace() {
         "PERSIST s",
         "HSET h g 1",
         "HDEL h f",
+        "HMSET h n 1",
+        "HSETNX h n 1",
+        "HINCRBY h n 1",
+        "HINCRBY fresh n 1",
         "FLUSHDB",
         "FLUSHALL",
         "IDEM n BEGIN f a 10",
@@ -63,6 +67,9 @@ fn waiting_leaves_no_trace() {
         "IDEM p ABORT f a",
         // A miss that first has to bring the log's time.
         "GET dead",
+        "TOUCH dead",
+        "OBJECT ENCODING dead",
+        "KEYS *",
     ];
     for line in writes {
         let ran = world.line(line);

@@ -15,6 +15,7 @@ pub use cli::{Flags, Generate};
 pub use options::{DebugAccess, FsyncPolicy, LogFormat, LogLevel, Options};
 pub use settings::settings;
 
+use idem_engine::EvictionPolicy;
 use size::spell_size;
 
 /// A configuration that cannot be started with: one sentence that names the option. Exit code 2.
@@ -82,6 +83,14 @@ pub fn warnings(options: &Options) -> Vec<String> {
             spell(options.client_output_buffer_limit),
             spell(options.proto_max_bulk_len),
         ));
+    }
+    let evicts = options.maxmemory_policy != EvictionPolicy::NoEviction;
+    if options.idem_evictable && evicts && options.maxmemory != 0 {
+        warnings.push(
+            "idem-evictable: records of IDEM are evicted at maxmemory, and an operation whose record went can be acquired \
+             again while somebody still runs it"
+                .to_owned(),
+        );
     }
     if !options.bind.is_loopback() {
         warnings.push(format!(

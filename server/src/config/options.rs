@@ -4,6 +4,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use idem_engine::{EvictionPolicy, MemoryLimit};
+
 /// When the log is synced; what a reply means under each is in `docs/durability.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FsyncPolicy {
@@ -77,6 +79,14 @@ pub struct Options {
     pub databases: u16,
     /// Longest argument in bytes, 1kb to 256mb.
     pub proto_max_bulk_len: usize,
+    /// Bytes that the data may take; 0 = no limit.
+    pub maxmemory: u64,
+    /// What is done when it takes them.
+    pub maxmemory_policy: EvictionPolicy,
+    /// Keys compared for each that is evicted, 1 to 64.
+    pub maxmemory_samples: usize,
+    /// Whether IDEM records may be evicted.
+    pub idem_evictable: bool,
     /// Clients at one time, at least 1.
     pub maxclients: usize,
     /// An idle client is closed after this; zero = never.
@@ -114,6 +124,10 @@ impl Default for Options {
             appendfsync: FsyncPolicy::Always,
             databases: 16,
             proto_max_bulk_len: 16 << 20,
+            maxmemory: 0,
+            maxmemory_policy: EvictionPolicy::NoEviction,
+            maxmemory_samples: 5,
+            idem_evictable: false,
             maxclients: 10_000,
             timeout: Duration::ZERO,
             client_output_buffer_limit: 64 << 20,
@@ -127,6 +141,18 @@ impl Default for Options {
             strict_recovery: false,
             protected_mode: true,
             enable_debug_command: DebugAccess::No,
+        }
+    }
+}
+
+impl Options {
+    /// The four options of the memory limit, as the node takes them.
+    pub fn memory_limit(&self) -> MemoryLimit {
+        MemoryLimit {
+            bytes: self.maxmemory,
+            policy: self.maxmemory_policy,
+            samples: self.maxmemory_samples,
+            idem_evictable: self.idem_evictable,
         }
     }
 }

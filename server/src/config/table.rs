@@ -8,6 +8,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use idem_engine::EvictionPolicy;
+
 use super::options::{DebugAccess, FsyncPolicy, LogFormat, LogLevel, Options};
 use super::size::{parse_size, spell_size};
 
@@ -122,6 +124,43 @@ pub const OPTIONS: &[OptionRow] = &[
         switch: false,
         set: |options, text| set_size(&mut options.proto_max_bulk_len, text, 1 << 10, 256 << 20),
         get: |options| options.proto_max_bulk_len.to_string(),
+    },
+    OptionRow {
+        name: "maxmemory",
+        value: "SIZE",
+        default: "0",
+        help: "Most memory that the data may take; 0 = no limit. Clients' buffers do not count",
+        switch: false,
+        set: |options, text| set_size(&mut options.maxmemory, text, 0, 1 << 50),
+        get: |options| options.maxmemory.to_string(),
+    },
+    OptionRow {
+        name: "maxmemory-policy",
+        value: "POLICY",
+        default: "noeviction",
+        help: "What is done at maxmemory: noeviction (what would write is refused), or keys are evicted: volatile-ttl, \
+               allkeys-lru, volatile-lru, allkeys-random, volatile-random",
+        switch: false,
+        set: |options, text| set_word(&mut options.maxmemory_policy, text, &EvictionPolicy::ALL),
+        get: |options| options.maxmemory_policy.name().to_owned(),
+    },
+    OptionRow {
+        name: "maxmemory-samples",
+        value: "COUNT",
+        default: "5",
+        help: "How many keys are compared for each that is evicted (1 to 64)",
+        switch: false,
+        set: |options, text| set_number(&mut options.maxmemory_samples, text, 1, 64),
+        get: |options| options.maxmemory_samples.to_string(),
+    },
+    OptionRow {
+        name: "idem-evictable",
+        value: "YES|NO",
+        default: "no",
+        help: "Let IDEM records be evicted like other keys; an operation whose record went can be acquired again",
+        switch: true,
+        set: |options, text| set_switch(&mut options.idem_evictable, text),
+        get: |options| spell_switch(options.idem_evictable),
     },
     OptionRow {
         name: "maxclients",
@@ -281,8 +320,6 @@ pub const ABSENT: &[(&str, &str)] = &[
     ("primaryuser", "replication"),
     ("primaryauth", "replication"),
     ("wal-pin-bytes", "replication"),
-    ("maxmemory", "a memory limit"),
-    ("maxmemory-policy", "a memory limit"),
     ("users-file", "users"),
     ("requirepass", "users"),
     ("aclfile", "users"),

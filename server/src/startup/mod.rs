@@ -16,6 +16,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use idem_engine::{EvictionPolicy, Node};
 use idem_protocol::Epoch;
 use idem_protocol::lsn::Lsn;
 use idem_protocol::time::UnixMs;
@@ -196,6 +197,7 @@ pub fn start(options: &Options, settings: &Settings) -> Result<Started, StartErr
     }
     batch.set_segment_bytes(options.wal_segment_bytes);
     node.open(end_lsn, log_time, epoch);
+    limit_memory(&mut node, options);
 
     let (sender, receiver) = unbounded_channel();
     let events = sender.clone();
@@ -294,6 +296,23 @@ fn policy(policy: FsyncPolicy) -> Policy {
         FsyncPolicy::Everysec => Policy::Everysec,
         FsyncPolicy::No => Policy::No,
     }
+}
+
+/// A log that holds more than `maxmemory` starts all the same: refusing it would lose what it holds.
+fn limit_memory(node: &mut Node, options: &Options) {
+    let (used, limit) = (node.used_bytes(), options.maxmemory);
+    if limit != 0 && used > limit {
+        tracing::warn!(
+            "the log holds {used} bytes of data, and maxmemory is {limit}: with {}, the next writes {}",
+            options.maxmemory_policy.name(),
+            if options.maxmemory_policy == EvictionPolicy::NoEviction {
+                "are refused until something ended or was deleted"
+            } else {
+                "evict what is too much"
+            }
+        );
+    }
+    node.limit_memory(options.memory_limit());
 }
 
 fn start_clock(log_time: UnixMs) -> Clock {
