@@ -120,13 +120,14 @@ fn probes_allocate_nothing() {
     );
     run(&[b"SET", b"string", b"value"], 1000, &mut out);
     run(&[b"SET", b"short", b"value", b"PX", b"10"], 1000, &mut out);
+    run(&[b"INCRBY", b"number", b"7"], 1000, &mut out);
     run(&[b"ONCE", b"once", b"100000"], 1000, &mut out);
     run(&[b"LIMIT", b"limit", b"1", b"100000"], 1000, &mut out);
     run(&[b"GET", b"short"], 1020, &mut out);
     out.clear();
 
     // Each is a whole command: lookup, decision, reply, counters.
-    let probes: [(&[&[u8]], &[u8]); 16] = [
+    let probes: [(&[&[u8]], &[u8]); 20] = [
         (
             &[b"IDEM", b"0", b"BEGIN", b"fingerprint", b"other", b"5"],
             b"*1\r\n$7\r\npending\r\n",
@@ -159,6 +160,10 @@ fn probes_allocate_nothing() {
         (&[b"GET", b"missing"], b"$-1\r\n"),
         (&[b"GET", b"short"], b"$-1\r\n"),
         (&[b"GET", b"1"], b"$4123\r\nIDM"),
+        (&[b"GETEX", b"string"], b"$5\r\nvalue\r\n"),
+        (&[b"SETNX", b"string", b"other"], b":0\r\n"),
+        (&[b"INCRBY", b"number", b"0"], b":7\r\n"),
+        (&[b"PEXPIRETIME", b"0"], b":101000\r\n"),
         (&[b"EXISTS", b"string", b"missing"], b":1\r\n"),
         (&[b"PTTL", b"0"], b":"),
         (&[b"ONCE", b"once", b"5"], b":0\r\n"),
