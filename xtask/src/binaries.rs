@@ -67,7 +67,7 @@ pub(crate) fn build() -> Result<Binaries, Failure> {
 }
 
 /// Name and path of each executable in cargo's messages, one JSON object a line.
-fn executables(messages: &str) -> BTreeMap<String, PathBuf> {
+pub(crate) fn executables(messages: &str) -> BTreeMap<String, PathBuf> {
     let objects = messages
         .lines()
         .filter_map(|line| serde_json::from_str::<Value>(line).ok());

@@ -7,11 +7,13 @@
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod binaries;
 mod ci;
 mod demo;
 mod failure;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -22,6 +24,7 @@ use failure::Failure;
 const EXAMPLES: &str = "\
 Examples:
   cargo xtask demo
+  cargo xtask bench --only rates,always
   cargo xtask ci
   IDEM_KILL_CYCLES=1000 cargo xtask ci long";
 
@@ -38,6 +41,13 @@ enum Task {
     /// Shows the main job: begin, complete, a replayed duplicate, SIGKILL in a stream of writes, and a restart that has
     /// everything acknowledged. Takes seconds after the build.
     Demo,
+    /// Measures idemd beside redis-server, doing the same job in turns. `cargo xtask bench --help` lists its options.
+    #[command(disable_help_flag = true)]
+    Bench {
+        /// For the benchmark.
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<OsString>,
+    },
     /// Runs what continuous integration runs.
     Ci {
         /// quick: minutes. long: the same with hundreds of kill cycles and thousands of crash histories.
@@ -49,6 +59,7 @@ enum Task {
 fn main() -> ExitCode {
     let done = match Cli::parse().task {
         Some(Task::Demo) => demo::run(),
+        Some(Task::Bench { arguments }) => bench::run(&arguments),
         Some(Task::Ci { tier }) => ci::run(tier),
         // Somebody who asks for nothing wants to know what there is.
         None => Cli::command()

@@ -20,7 +20,12 @@
 //!
 //! Tuning of either server beyond what makes them equal, and tests of correctness: those are elsewhere.
 
+pub mod disk;
+pub mod drive;
+pub mod latency;
 pub mod load;
+pub mod machine;
+pub mod million;
 pub mod only;
 pub mod pin;
 pub mod rates;
@@ -34,9 +39,11 @@ use std::fmt::Display;
 use std::io;
 use std::time::Duration;
 
+use latency::Latency;
+use million::{Insert, Snapshot};
 use only::Only;
 use rates::Run;
-use server::Site;
+use server::{Site, System};
 
 /// Why there is no result: one line.
 #[derive(Debug, thiserror::Error)]
@@ -71,6 +78,10 @@ pub struct Options {
     pub phase_time: Duration,
     /// … or after so many operations.
     pub phase_operations: u64,
+    /// Snapshots are taken for so long, and for so long none before; but one is taken in any case.
+    pub snapshot_time: Duration,
+    /// Waits until a server has nothing else to do, before it is measured.
+    pub settle: bool,
     /// Which parts.
     pub only: Only,
     /// Says on stderr what is done.
@@ -89,8 +100,14 @@ impl Options {
 /// Everything that was measured.
 #[derive(Clone, Debug, Default)]
 pub struct Results {
-    /// Phases.
+    /// Part `rates`.
     pub runs: Vec<Run>,
+    /// Part `latency`.
+    pub latencies: Vec<Latency>,
+    /// Part `insert`.
+    pub inserts: Vec<Insert>,
+    /// Part `snapshot`.
+    pub snapshots: Vec<Snapshot>,
 }
 
 /// Measures.
@@ -102,6 +119,16 @@ pub fn run(site: &Site, options: &Options) -> Result<Results, Failure> {
     for round in 0..options.rounds {
         if options.only.part("rates") {
             rates::round(site, options, round, &mut results.runs)?;
+        }
+        if options.only.part("latency") {
+            results.latencies.push(latency::round(site, options, round)?);
+        }
+        if options.only.part("insert") || options.only.part("snapshot") {
+            for system in System::in_turns(round) {
+                let (insert, snapshot) = million::round(site, options, round, system)?;
+                results.inserts.extend(insert);
+                results.snapshots.extend(snapshot);
+            }
         }
     }
     Ok(results)

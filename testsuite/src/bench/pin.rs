@@ -103,6 +103,49 @@ impl Cpu {
     }
 }
 
+/// What all cores together have done since the machine was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// For whatever process, and taken away by a hypervisor.
+    busy: Duration,
+    idle: Duration,
+}
+
+impl Machine {
+    /// Until now.
+    pub fn now() -> Result<Machine, Failure> {
+        let path = "/proc/stat";
+        let stat = std::fs::read_to_string(path).map_err(Failure::io(path))?;
+        Machine::parse(&stat).ok_or_else(|| Failure::new(format!("{path} cannot be understood")))
+    }
+
+    fn parse(stat: &str) -> Option<Machine> {
+        let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
+        let ticks: Option<Vec<Duration>> = line
+            .split_whitespace()
+            .map(|field| Some(TICK * field.parse::<u32>().ok()?))
+            .collect();
+        // user, nice, system, idle, waiting for disks, interrupts, soft interrupts, stolen; guests are in user already.
+        match *ticks?.get(..8)? {
+            [user, nice, system, idle, disk, hard, soft, stolen] => Some(Machine {
+                busy: user + nice + system + hard + soft + stolen,
+                idle: idle + disk,
+            }),
+            _ => None,
+        }
+    }
+
+    /// The part of the cores' time since `earlier` that went to others than those who used `ours`.
+    pub fn busy_share_since(self, earlier: Machine, ours: Duration) -> f64 {
+        let busy = self.busy.saturating_sub(earlier.busy);
+        let all = busy + self.idle.saturating_sub(earlier.idle);
+        if all.is_zero() {
+            return 0.0;
+        }
+        busy.saturating_sub(ours).as_secs_f64() / all.as_secs_f64()
+    }
+}
+
 /// Resident bytes of a process.
 pub fn resident_bytes(pid: u32) -> Result<u64, Failure> {
     let path = format!("/proc/{pid}/status");
@@ -131,6 +174,17 @@ mod tests {
         );
         assert_eq!(cpu.since(Cpu::default()), cpu);
         assert_eq!(Cpu::parse("7 (a) S 1"), None);
+    }
+
+    #[test]
+    fn others_are_what_is_busy_and_not_ours() {
+        let machine = |text: &str| Machine::parse(text).unwrap();
+        let earlier = machine("cpu  0 0 0 0 0 0 0 0 0 0\ncpu0 9 9 9 9 9 9 9 9 9 9\n");
+        let later = machine("cpu  30 10 20 100 20 5 5 10 7 7\n");
+        let share = later.busy_share_since(earlier, Duration::from_millis(300));
+        assert!((share - 0.25).abs() < 1e-9, "{share}");
+        assert_eq!(later.busy_share_since(later, Duration::ZERO), 0.0);
+        assert_eq!(Machine::parse("cpu  1 2 3"), None);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use super::load::{Connections, Measured, Numbers, Plan, Stop};
 use super::pin::Cpu;
 use super::server::{Server, Site, System, info};
 use super::wire::Phase;
-use super::{Failure, Options, number, selfcheck};
+use super::{Failure, Options, number, pin, selfcheck};
 use crate::process::{Client, Policy};
 
 /// How many clients, and how many requests each has on its way.
@@ -64,6 +64,8 @@ pub struct Run {
     pub logged_bytes: f64,
     /// CPU time of the generator, as a part of the time that the phase took.
     pub generator_share: f64,
+    /// CPU time of everybody else on all cores, as a part of what the cores had.
+    pub others_share: f64,
 }
 
 /// One round of the chosen phases.
@@ -72,19 +74,17 @@ pub fn round(site: &Site, options: &Options, round: usize, runs: &mut Vec<Run>) 
         if !options.only.policy(policy) {
             continue;
         }
-        let mut order = System::BOTH;
-        if round % 2 == 1 {
-            order.reverse();
-        }
         let mut pair = Vec::new();
-        for system in order {
+        for system in System::in_turns(round) {
             let dir = site
                 .root
                 .join(format!("{}-{}-{round}", system.word(), policy.word()));
             pair.push(Keys::of(Server::start(site, system, policy, &dir)?));
         }
         for keys in &mut pair {
-            keys.server.settle()?;
+            if options.settle {
+                keys.server.settle()?;
+            }
             selfcheck::check(&keys.server)?;
             keys.warm_up(options)?;
         }
@@ -116,9 +116,7 @@ pub fn round(site: &Site, options: &Options, round: usize, runs: &mut Vec<Run>) 
             }
         }
         for keys in pair {
-            let dir = keys.server.dir().to_owned();
-            keys.server.kill();
-            std::fs::remove_dir_all(&dir).map_err(Failure::io(dir.display()))?;
+            keys.server.kill_and_remove()?;
         }
     }
     Ok(())
@@ -175,9 +173,12 @@ impl Keys {
         let mut client = self.server.client()?;
         let system = self.server.system();
         let logged = logged_bytes(&mut client, system)?;
+        let machine = pin::Machine::now()?;
         let cpu = self.server.cpu()?;
         let measured = self.measure(shape, phase, Stop::After(options.phase_time, most))?;
         let cpu = self.server.cpu()?.since(cpu);
+        let ours = cpu.user + cpu.system + measured.generator;
+        let others_share = pin::Machine::now()?.busy_share_since(machine, ours);
         let logged_bytes = logged_bytes(&mut client, system)? - logged;
         match phase {
             Phase::Begin => self.begun += measured.operations,
@@ -200,6 +201,7 @@ impl Keys {
             cpu,
             logged_bytes,
             generator_share: measured.generator.as_secs_f64() / seconds,
+            others_share,
         })
     }
 

@@ -35,6 +35,16 @@ impl System {
     /// Both.
     pub const BOTH: [System; 2] = [System::Idemd, System::Redis];
 
+    /// Both, in the order of a round: who is first changes.
+    pub fn in_turns(round: usize) -> [System; 2] {
+        let [one, two] = System::BOTH;
+        if round.is_multiple_of(2) {
+            [one, two]
+        } else {
+            [two, one]
+        }
+    }
+
     /// As tables spell it.
     pub fn word(self) -> &'static str {
         match self {
@@ -49,6 +59,8 @@ impl System {
 pub struct Site {
     /// `idemd`.
     pub idemd: PathBuf,
+    /// `walctl`.
+    pub walctl: PathBuf,
     /// `redis-server`.
     pub redis: PathBuf,
     /// Below it each server gets a directory.
@@ -61,12 +73,11 @@ pub struct Site {
 #[derive(Debug)]
 pub struct Server {
     running: Running,
-    policy: Policy,
     address: SocketAddr,
     /// The directory that holds everything it writes.
     dir: PathBuf,
     dialect: Dialect,
-    /// From the start of the process until it served.
+    /// From the start of the process until it answered: it has read all of its log.
     pub started_in: Duration,
 }
 
@@ -93,7 +104,6 @@ impl Server {
         };
         Ok(Server {
             running,
-            policy,
             address,
             dir: dir.to_owned(),
             dialect,
@@ -169,21 +179,28 @@ impl Server {
         }
     }
 
-    /// Kills it and starts one in the same directory.
-    pub fn restart(self, site: &Site) -> Result<Server, Failure> {
-        let (system, policy, dir) = (self.system(), self.policy, self.dir.clone());
-        self.kill();
-        Server::start(site, system, policy, &dir)
-    }
-
     /// SIGKILL, and its end awaited.
     pub fn kill(self) {
         drop(self.running);
+    }
+
+    /// The same, and its directory goes.
+    pub fn kill_and_remove(self) -> Result<(), Failure> {
+        let dir = self.dir.clone();
+        self.kill();
+        std::fs::remove_dir_all(&dir).map_err(Failure::io(dir.display()))
     }
 }
 
 /// A number that INFO names.
 pub fn info(client: &mut Client, name: &str) -> Result<f64, Failure> {
+    let text = info_text(client, name)?;
+    text.parse()
+        .map_err(|_| Failure::new(format!("INFO: {name} is `{text}` and no number")))
+}
+
+/// What INFO says about a name.
+pub fn info_text(client: &mut Client, name: &str) -> Result<String, Failure> {
     let text = match client.call(&[b"INFO"]) {
         Ok(Value::Bulk(text)) => text,
         other => return Err(Failure::new(format!("INFO was answered with {other:?}"))),
@@ -191,8 +208,8 @@ pub fn info(client: &mut Client, name: &str) -> Result<f64, Failure> {
     let text = String::from_utf8_lossy(&text);
     text.lines()
         .find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))
-        .and_then(|value| value.trim_end().parse().ok())
-        .ok_or_else(|| Failure::new(format!("INFO has no number {name}")))
+        .map(|value| value.trim_end().to_owned())
+        .ok_or_else(|| Failure::new(format!("INFO has no {name}")))
 }
 
 fn connect(address: SocketAddr) -> Result<Client, Failure> {

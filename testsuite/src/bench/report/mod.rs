@@ -1,9 +1,10 @@
 //! What a run found, as Markdown: read in a terminal and in `docs/benchmarks.md` alike.
 
+pub mod docs;
 pub mod phases;
+mod single;
 mod table;
-
-use std::fmt::Write;
+pub mod targets;
 
 use super::Results;
 
@@ -19,13 +20,28 @@ pub(crate) fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {
     }
 }
 
-/// The whole report.
-pub fn render(results: &Results) -> String {
-    let mut text = String::new();
-    for part in [phases::render(&results.runs)] {
-        write!(text, "{part}").expect("a string takes every write");
+/// A number with so many digits; a dash for a ratio of nothing.
+fn digits(value: f64, digits: usize) -> String {
+    if value.is_finite() {
+        format!("{value:.digits$}")
+    } else {
+        "–".to_owned()
     }
-    text
+}
+
+/// The whole report: where and with what, what was found, what had to be reached.
+pub fn render(machine: &[(&'static str, String)], results: &Results) -> String {
+    let machine = machine.iter().map(|(what, text)| format!("* {what}: {text}\n"));
+    let parts = [
+        machine.collect::<String>() + "\n",
+        phases::render(&results.runs),
+        single::latencies(&results.latencies),
+        single::inserts(&results.inserts),
+        single::snapshots(&results.snapshots),
+        "### What has to be reached\n\n".to_owned(),
+        targets::render(&targets::all(results)),
+    ];
+    parts.concat().trim_end().to_owned() + "\n"
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::median;
 use super::table::table;
+use super::{digits, median};
 use crate::bench::number;
 use crate::bench::rates::{Run, Shape};
 use crate::bench::server::System;
@@ -85,12 +85,27 @@ pub(super) fn render(runs: &[Run]) -> String {
     if cells.is_empty() {
         return String::new();
     }
+    let others = || runs.iter().map(|run| 100.0 * run.others_share);
+    let busiest = runs
+        .iter()
+        .map(|run| 100.0 * run.generator_share)
+        .fold(0.0, f64::max);
+    // A generator that has no time left measures itself.
+    let warning = if busiest > 90.0 {
+        " **The generator's core was over 90 % busy: what it measured there is a lower bound.**"
+    } else {
+        ""
+    };
     format!(
-        "### Rates\n\nOperations a second. The ratio is the median of the rounds' ratios.\n\n{}\
+        "### Rates\n\nOperations a second. The ratio is the median of the rounds' ratios. Other processes took {:.0} % of \
+         the machine meanwhile (median; at most {:.0} %); the generator's core was at most {busiest:.0} % busy with it.\
+         {warning}\n\n{}\
          ### Latencies\n\nMicroseconds at full load, idemd / Redis; the median of the rounds, and for max the longest of \
          all.\n\n{}\
          ### CPU and log\n\nMicroseconds of the server's CPU and bytes of its log for an operation, idemd / Redis; CPU over \
          all rounds.\n\n{}",
+        median(others()).unwrap_or(0.0),
+        others().fold(0.0, f64::max),
         rates(&cells),
         latencies(&cells),
         costs(&cells)
@@ -107,7 +122,7 @@ fn rates(cells: &[Cell<'_>]) -> String {
                 cell.name(),
                 rate(System::Idemd),
                 rate(System::Redis),
-                format!("{:.2}", cell.ratio()),
+                digits(cell.ratio(), 2),
                 busy(System::Idemd),
                 busy(System::Redis),
             ]
@@ -156,7 +171,7 @@ fn costs(cells: &[Cell<'_>]) -> String {
                 cell.name(),
                 format!("{user:.2} / {redis_user:.2}"),
                 format!("{kernel:.2} / {redis_kernel:.2}"),
-                format!("{:.2}", user / redis_user),
+                digits(user / redis_user, 2),
                 format!("{:.1} / {:.1}", bytes(System::Idemd), bytes(System::Redis)),
             ]
         })
