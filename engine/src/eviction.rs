@@ -23,6 +23,9 @@
 use crate::barrier::Barrier;
 use crate::keyspace::{EntryRef, Keyspace};
 
+/// The clock of accesses counts so many milliseconds as a power of two: 64. It lasts for eight years.
+pub(crate) const ACCESS_CLOCK_SHIFT: u32 = 6;
+
 /// What counts against the limit, in bytes.
 pub(crate) fn used_bytes(keyspace: &Keyspace) -> u64 {
     keyspace.memory_bytes().saturating_sub(keyspace.condemned_bytes())

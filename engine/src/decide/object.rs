@@ -32,7 +32,12 @@ pub(super) fn decide<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided
     };
     match call.subcommand() {
         Some(SubcommandId::ObjectRefcount) => Ok(Decision::reply(Reply::Int(1))),
-        Some(SubcommandId::ObjectIdletime) => Err("ERR the time of the last access is not kept".into()),
+        Some(SubcommandId::ObjectIdletime) => match view.idle_seconds(&entry) {
+            Some(seconds) => Ok(Decision::reply(Reply::Int(i64::try_from(seconds).unwrap_or(i64::MAX)))),
+            None => Err(
+                "ERR idle time is not tracked: that needs maxmemory and an LRU maxmemory-policy".into(),
+            ),
+        },
         Some(SubcommandId::ObjectFreq) => Err(
             "ERR An LFU maxmemory policy is not selected, access frequency not tracked. Please note that when \
              switching between policies at runtime LRU and LFU data will take some time to adjust."

@@ -6,7 +6,7 @@ use idem_protocol::{Deadline, Epoch, Lsn, UnixMs};
 
 use crate::barrier::Barrier;
 use crate::counters::Counters;
-use crate::eviction::{MemoryLimit, uncounted_bytes, used_bytes};
+use crate::eviction::{ACCESS_CLOCK_SHIFT, MemoryLimit, uncounted_bytes, used_bytes};
 use crate::info::Facts;
 use crate::keyspace::{EntryRef, HashValue, Keyspace, ValueRef};
 use crate::random::Random;
@@ -25,6 +25,8 @@ pub(crate) struct State<'k> {
     pub(crate) memory_limit: MemoryLimit,
     /// What the clock says. `now` stays behind it while the log cannot be written.
     pub(crate) clock: UnixMs,
+    /// What an access would be noted with; `None` when none is.
+    pub(crate) access_clock: Option<u32>,
     pub(crate) random: Random,
 }
 
@@ -182,6 +184,12 @@ impl<'k> View<'k> {
         self.depend_on_everything();
         let (keyspace, at) = (self.state.keyspace, self.state.random.fork().next());
         keyspace.sample(db, at, &mut |entry| self.ended(entry.deadline()) || visit(entry));
+    }
+
+    /// For how many seconds an entry was not used, since the start at the longest; `None` when accesses are not noted.
+    pub fn idle_seconds(&self, entry: &EntryRef<'_>) -> Option<u64> {
+        let since = self.state.access_clock?.saturating_sub(entry.touched());
+        Some((u64::from(since) << ACCESS_CLOCK_SHIFT) / 1000)
     }
 
     /// How many entries a database holds, ended ones that wait to be reclaimed included, as in Redis.

@@ -16,7 +16,8 @@
 //! and no error while something may go.
 //!
 //! The keys are samples. Where fewer than one key in a thousand may go, a search can end without having met one, and OOM
-//! is answered although some are left; the next command looks elsewhere.
+//! is answered although some are left; the next command looks elsewhere. After such a search the next ones are short,
+//! until one finds something: a refusal costs little, however many there are of them.
 
 use idem_protocol::UnixMs;
 use idem_protocol::command::{self, CommandId, SubcommandId};
@@ -24,21 +25,21 @@ use idem_protocol::wal::{DeleteReason, Record};
 
 use super::Node;
 use crate::decide::Call;
-use crate::eviction::{EvictionPolicy, MemoryLimit, used_bytes};
+use crate::eviction::{ACCESS_CLOCK_SHIFT, EvictionPolicy, MemoryLimit, used_bytes};
 use crate::log::{Log, Reservation};
 
-/// Keys evicted in one call: about two microseconds each.
+/// Keys evicted in one call: two to three microseconds each.
 const EVICTIONS_MAX: usize = 128;
 /// Entries that have ended and are freed in one call.
 const RECLAIM_BUDGET: usize = 256;
 /// Entries looked at in one call, some ten nanoseconds each, …
 const LOOKS_MAX: usize = 4096;
+/// … so many after a search that found nothing, …
+const LOOKS_AFTER_NOTHING: usize = 64;
 /// … and in one database for one eviction, before the next database is tried.
 const LOOKS_PER_DATABASE: usize = 1024;
 /// A command's own keys are spared, as long as they are so few.
 const SPARED_KEYS_MAX: usize = 16;
-/// The clock of accesses counts so many milliseconds as a power of two: 64. It lasts for eight years.
-const ACCESS_CLOCK_SHIFT: u32 = 6;
 
 /// Whether there is room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +58,7 @@ impl Node {
     /// Sets the memory limit; none at first. A limit below what is used refuses or evicts from the next write on.
     pub fn limit_memory(&mut self, limit: MemoryLimit) {
         self.memory_limit = limit;
+        self.found_nothing = false;
     }
 
     /// What counts against the limit, in bytes.
@@ -78,13 +80,19 @@ impl Node {
     pub(super) fn make_room<L: Log>(&mut self, call: Call<'_>, now: UnixMs, log: &mut L) -> Room {
         let reclaimed = self.keyspace.reclaim(self.barrier.settled_time(), RECLAIM_BUDGET);
         self.counters.expired_keys += reclaimed.count as u64;
-        let mut looks = LOOKS_MAX;
+        let mut looks = if self.found_nothing {
+            LOOKS_AFTER_NOTHING
+        } else {
+            LOOKS_MAX
+        };
         let mut evicted = 0;
         while self.is_full() {
             if evicted == EVICTIONS_MAX {
                 return Room::Later;
             }
-            let Some((db, key)) = self.choose(call, &mut looks) else {
+            let chosen = self.choose(call, &mut looks);
+            self.found_nothing = chosen.is_none();
+            let Some((db, key)) = chosen else {
                 // What went is in the log, and its event brings the command back to look elsewhere.
                 return if evicted > 0 { Room::Later } else { Room::None };
             };
@@ -108,7 +116,7 @@ impl Node {
     /// nothing to give leads on to the next.
     fn choose(&mut self, call: Call<'_>, looks: &mut usize) -> Option<(u8, Vec<u8>)> {
         let limit = self.memory_limit;
-        if !self.evicts() {
+        if !self.evicts() || self.only_idem_is_left() {
             return None;
         }
         let first = self.weighted_database()?;
@@ -145,6 +153,13 @@ impl Node {
         None
     }
 
+    /// Whether every key is a record of IDEM and may not go.
+    fn only_idem_is_left(&self) -> bool {
+        let keys = || (0..self.keyspace.databases()).filter_map(|db| u8::try_from(db).ok());
+        !self.memory_limit.idem_evictable
+            && self.keyspace.idem_records() == keys().map(|db| self.keyspace.len(db)).sum::<u64>()
+    }
+
     /// A database at random, each as likely as it is large.
     fn weighted_database(&mut self) -> Option<u8> {
         let databases = u8::try_from(self.keyspace.databases() - 1).unwrap_or(u8::MAX);
@@ -167,13 +182,18 @@ impl Node {
         }
     }
 
+    /// What the clock of accesses says; never 0, which says that a key was not used since the start.
+    pub(super) fn access_clock(&self, now: UnixMs) -> u32 {
+        let clock = (now.get().saturating_sub(self.opened_at.get()) >> ACCESS_CLOCK_SHIFT) + 1;
+        u32::try_from(clock).unwrap_or(u32::MAX)
+    }
+
     /// Notes that the command used its keys, when a policy asks for it.
     pub(super) fn touch(&mut self, call: Call<'_>, now: UnixMs) {
         if !self.memory_limit.wants_access_times() || only_asks(call) {
             return;
         }
-        let clock = (now.get().saturating_sub(self.opened_at.get()) >> ACCESS_CLOCK_SHIFT) + 1;
-        let clock = u32::try_from(clock).unwrap_or(u32::MAX);
+        let clock = self.access_clock(now);
         for key in command::keys(call.route.spec, call.args) {
             self.keyspace.touch(call.db, key, clock);
         }

@@ -77,6 +77,10 @@ impl Node {
                 bulk_bytes_max: self.config.bulk_bytes_max,
                 memory_limit: self.memory_limit,
                 clock,
+                access_clock: self
+                    .memory_limit
+                    .wants_access_times()
+                    .then(|| self.access_clock(clock)),
                 random: self.random,
             };
             let mut view = View::new(state, now);

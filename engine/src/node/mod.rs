@@ -3,7 +3,8 @@
 //! ```text
 //! recovery ── recover(record)… ── open(end) ─┐
 //!                                            ▼
-//! command ── execute(now, log, out) ──▶ resolve ─▶ decide(state, now) ─▶ reserve ─┬─▶ Wait: nothing happened
+//! command ── execute(now, log, out) ──▶ resolve ─▶ decide(state, now) ─▶ memory full: evict and decide again, or OOM
+//!                                                                      ─▶ reserve ─┬─▶ Wait: nothing happened
 //!                                                                                 ├─▶ no space: decide at the log's time
 //!                                                                                 └─▶ encode reply ─▶ append + apply
 //! log thread ── progress(written, synced) ──▶ barrier(now): replies that depend on no more than this may go out
@@ -70,8 +71,8 @@ pub enum Outcome {
         /// It may go out when the barrier is here.
         depends_on: Lsn,
     },
-    /// The log has no room at this moment. Nothing was written to the output and nothing changed: call again with the
-    /// same command after the next event of the log.
+    /// The log or the memory has no room at this moment. Nothing was written to the output and nothing changed, except
+    /// that other keys may have been evicted for it: call again with the same command after the next event of the log.
     Wait,
     /// As `Reply`; afterwards the connection is closed.
     Close {
@@ -105,6 +106,8 @@ pub struct Node {
     epoch: Epoch,
     random: Random,
     memory_limit: MemoryLimit,
+    /// The last search for a key to evict found none.
+    found_nothing: bool,
     /// When serving began: accesses are counted from here.
     opened_at: UnixMs,
     /// The newest position and time seen by recovery. Snapshot items and log records overlap, so they are maxima.
@@ -130,6 +133,7 @@ impl Node {
             epoch: Epoch::default(),
             random: Random::seeded(config.hash_seed),
             memory_limit: MemoryLimit::default(),
+            found_nothing: false,
             opened_at: UnixMs::ZERO,
             recovered_end: Lsn::ZERO,
             recovered_time: UnixMs::ZERO,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use idem_engine::{Durability, Outcome};
+use idem_engine::{Durability, EvictionPolicy, MemoryLimit, Outcome};
 use idem_protocol::resp::Protocol;
 
 use crate::support::{Mode, World, check, check_in};
@@ -101,6 +101,33 @@ fn encodings() {
         OBJECT IDLETIME k => -ERR
         OBJECT FREQ k => -ERR An LFU maxmemory policy is not selected
         OBJECT NOSUCH k => -ERR unknown subcommand 'NOSUCH'. Try OBJECT HELP.
+        "#,
+    );
+}
+
+/// Where an LRU policy has accesses noted, the time since the last one is known; asking for it is no access.
+#[test]
+fn idle_times_are_known_where_they_are_noted() {
+    let mut world = World::new(Durability::Always);
+    world.node.limit_memory(MemoryLimit {
+        bytes: 1 << 30,
+        policy: EvictionPolicy::AllkeysLru,
+        ..MemoryLimit::default()
+    });
+    check_in(
+        &mut world,
+        r#"
+        @1000
+        SET a v => OK
+        SET b v => OK
+        OBJECT IDLETIME a => 0
+        @61100
+        OBJECT IDLETIME a => 60
+        OBJECT IDLETIME a => 60
+        TOUCH a => 1
+        OBJECT IDLETIME a => 0
+        OBJECT IDLETIME b => 60
+        OBJECT IDLETIME none => nil
         "#,
     );
 }

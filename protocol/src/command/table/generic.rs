@@ -154,7 +154,7 @@ const OBJECT_IDLETIME: SubcommandSpec = SubcommandSpec {
     id: SubcommandId::ObjectIdletime,
     name: "idletime",
     full_name: "object|idletime",
-    summary: "Is an error: the time of the last access is not kept.",
+    summary: "Returns the seconds since the last access, when an LRU policy has them kept; an error otherwise.",
     ..OBJECT_BASE
 };
 
