@@ -201,7 +201,7 @@ fn take_snapshots(server: &Server, time: Duration) -> Result<(u64, Duration), Fa
             if begun.elapsed() > PATIENCE {
                 return Err(Failure::new("a snapshot does not end"));
             }
-            std::thread::sleep(Duration::from_millis(10));
+            std::thread::sleep(Duration::from_millis(20));
         }
         let status = info_text(&mut client, "rdb_last_bgsave_status")?;
         if status != "ok" {

@@ -102,14 +102,15 @@ pub fn round(site: &Site, options: &Options, round: usize, runs: &mut Vec<Run>) 
                 for keys in &mut pair {
                     let run = keys.run(options, (round, policy), shape, phase)?;
                     options.progress(&format!(
-                        "round {}: {} {:>2}×{:<2} {:<8} {:<5} {:>9.0}/s",
+                        "round {}: {} {:>2}×{:<2} {:<8} {:<5} {:>9.0}/s, others {:.0} %",
                         round + 1,
                         policy.word(),
                         shape.connections,
                         shape.depth,
                         phase.word(),
                         run.system.word(),
-                        run.rate
+                        run.rate,
+                        100.0 * run.others_share
                     ));
                     runs.push(run);
                 }
