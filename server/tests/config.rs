@@ -318,3 +318,58 @@ fn help_shows_every_option_with_its_default() {
         assert!(!help.contains(&format!("--{name} ")), "{name} is offered");
     }
 }
+
+#[test]
+fn the_memory_limit() {
+    use idem_engine::{EvictionPolicy, MemoryLimit};
+
+    check(None, &["--maxmemory", "64mb"], |o| o.maxmemory = 64 << 20);
+    check(Some("maxmemory = \"1gb\"\nidem-evictable = true"), &[], |o| {
+        o.maxmemory = 1 << 30;
+        o.idem_evictable = true;
+    });
+    for (name, policy) in EvictionPolicy::ALL {
+        check(None, &["--maxmemory-policy", name], |o| {
+            o.maxmemory_policy = policy
+        });
+    }
+    check(None, &["--maxmemory-samples", "10"], |o| o.maxmemory_samples = 10);
+    check_refused(None, &["--maxmemory", "-1"], &["maxmemory", "is not a size"]);
+    check_refused(
+        None,
+        &["--maxmemory-policy", "allkeys-lfu"],
+        &["maxmemory-policy", "noeviction, volatile-ttl, allkeys-lru"],
+    );
+    check_refused(
+        None,
+        &["--maxmemory-samples", "0"],
+        &["maxmemory-samples", "from 1 to 64"],
+    );
+
+    let flags = [
+        "--maxmemory",
+        "1mb",
+        "--maxmemory-policy",
+        "volatile-ttl",
+        "--idem-evictable",
+    ];
+    let options = load(None, &flags).unwrap();
+    assert_eq!(
+        options.memory_limit(),
+        MemoryLimit {
+            bytes: 1 << 20,
+            policy: EvictionPolicy::VolatileTtl,
+            samples: 5,
+            idem_evictable: true,
+        }
+    );
+    // Said at the start, and only where it has an effect.
+    let warned = |flags: &[&str]| {
+        let warnings = config::warnings(&load(None, flags).unwrap());
+        warnings.iter().any(|warning| warning.contains("idem-evictable"))
+    };
+    assert!(warned(&flags));
+    assert!(!warned(&flags[..4]));
+    assert!(!warned(&flags[2..]));
+    assert!(!warned(&["--maxmemory", "1mb", "--idem-evictable"]));
+}

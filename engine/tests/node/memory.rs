@@ -521,3 +521,26 @@ fn run(
     }
     Ok(())
 }
+
+/// Three keys among five thousand that stay: commands are refused while none is met, and each is met in the end.
+#[test]
+fn few_that_may_go_are_found() {
+    let mut world = World::new(Durability::Always);
+    for key in 0..5000 {
+        world.line(&format!("IDEM i{key} BEGIN f o 100000"));
+    }
+    for key in 0..3 {
+        world.line(&format!("SET s{key} {}", "v".repeat(1000)));
+    }
+    world.settle();
+    let used = world.node.used_bytes();
+    for round in 1..=3 {
+        limit(&mut world, used - round * 1000, EvictionPolicy::AllkeysRandom);
+        let commands = (1..10_000).find(|_| world.line("ONCE one 1000").text() != OOM);
+        assert!(commands.is_some(), "round {round}");
+        world.settle();
+        assert_eq!(world.node.counters().evicted_keys, round);
+        world.line("DEL one");
+    }
+    assert_eq!(world.node.keyspace().idem_records(), 5000);
+}
