@@ -7,6 +7,7 @@ mod barrier;
 mod cases;
 mod commands;
 mod contract;
+mod eviction;
 mod group;
 mod hashes;
 mod limits;
