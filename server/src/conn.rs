@@ -44,6 +44,9 @@ const TURN_COMMANDS_MAX: usize = 128;
 /// Bytes read in one turn, give or take one read.
 const TURN_BYTES_MAX: usize = 64 << 10;
 
+/// Bytes of replies made in one turn, give or take one reply: a few large replies are as much work as many small ones.
+const TURN_REPLY_BYTES_MAX: usize = 128 << 10;
+
 /// The places of arguments that a decoder may hold between commands, in bytes; it was more when the last one had a million.
 const DECODER_BYTES_KEPT: usize = 16 << 10;
 
@@ -224,12 +227,14 @@ impl Connection {
         let now = core.clock.now();
         let mut executed = 0;
         let waited = self.stopped == Stopped::Waits;
+        let owed = self.replies.unsent_bytes();
         let mut consumed_any = false;
         self.stopped = loop {
             if self.replies.unsent_bytes() > BACKPRESSURE_BYTES {
                 break Stopped::Backpressure;
             }
-            if self.turn_commands >= TURN_COMMANDS_MAX {
+            let made = self.replies.unsent_bytes() - owed;
+            if self.turn_commands >= TURN_COMMANDS_MAX || made > TURN_REPLY_BYTES_MAX {
                 break Stopped::Turn;
             }
             let input = self.input.bytes();
