@@ -1,0 +1,3 @@
+//! See `idem_testsuite::fuzz::glob`.
+#![no_main]
+libfuzzer_sys::fuzz_target!(|data: &[u8]| idem_testsuite::fuzz::glob(data));
