@@ -14,9 +14,26 @@ pub struct TestDir {
 impl TestDir {
     /// A new directory; `default_seed` counts unless `IDEM_SEED` is set.
     pub fn new(name: &str, default_seed: u64) -> TestDir {
+        TestDir::under(&std::env::temp_dir(), name, default_seed)
+    }
+
+    /// The same on a file system in memory, when there is one with so much free space: for tests that measure something
+    /// else than the disk.
+    pub fn in_memory(name: &str, default_seed: u64, bytes: u64) -> TestDir {
+        let memory = Path::new("/dev/shm");
+        let has_room = rustix::fs::statvfs(memory)
+            .is_ok_and(|space| space.f_bavail.saturating_mul(space.f_frsize) >= bytes);
+        if has_room {
+            TestDir::under(memory, name, default_seed)
+        } else {
+            TestDir::new(name, default_seed)
+        }
+    }
+
+    fn under(parent: &Path, name: &str, default_seed: u64) -> TestDir {
         let directory = tempfile::Builder::new()
             .prefix(&format!("idem-{name}-"))
-            .tempdir()
+            .tempdir_in(parent)
             .expect("a test needs a temporary directory");
         TestDir {
             directory: Some(directory),
