@@ -157,10 +157,11 @@ impl Shard {
         self.node.reset();
         let mut from = 0;
         if let Some(snapshot) = &self.snapshot {
-            recover(&mut self.node, &snapshot.items);
+            // An item has the position at which it was taken; it is no part of the log, so that it does not end there.
+            recover(&mut self.node, &snapshot.items, |item| item.lsn);
             from = usize::try_from(snapshot.start.get()).expect("it is an index into a vector");
         }
-        recover(&mut self.node, &self.log.0[from..]);
+        recover(&mut self.node, &self.log.0[from..], |record| record.end());
         assert_eq!(
             digest(self.node.keyspace(), self.node.log_time()),
             before,
@@ -210,11 +211,11 @@ impl Shard {
     }
 }
 
-fn recover(node: &mut Node, mut bytes: &[u8]) {
+fn recover(node: &mut Node, mut bytes: &[u8], reaches: impl Fn(&RawRecord<'_>) -> Lsn) {
     while !bytes.is_empty() {
         let raw = RawRecord::parse(bytes).expect("the log holds what was encoded");
         let record = raw.decode().expect("the log holds what was encoded");
-        node.recover(raw.end(), raw.time, raw.db, &record);
+        node.recover(reaches(&raw), raw.time, raw.db, &record);
         bytes = &bytes[raw.bytes.len()..];
     }
 }
