@@ -15,7 +15,7 @@
 //! 2. Memory of a page that was never used is never touched: what is resident grows with what is stored.
 //! 3. A page whose cells are all free goes back to the allocator, save for one of each size while others of that size are
 //!    in use (so that one entry that comes and goes does not cost a page each time).
-//! 4. The first pages of a size are small and later ones larger: a page that is not full wastes an eighth of what its size
+//! 4. The first pages of a size are small and later ones larger: a page that is not full wastes a sixteenth of what its size
 //!    has in use, at most.
 //!
 //! # Deliberately absent
@@ -317,9 +317,9 @@ impl Arena {
     }
 
     fn new_page(&mut self, class: usize, cell_bytes: usize) -> usize {
-        let eighth = self.classes[class].live * cell_bytes / 8;
+        let sixteenth = self.classes[class].live * cell_bytes / 16;
         let mut page_bytes = PAGE_BYTES_MIN;
-        while page_bytes < PAGE_BYTES_MAX && page_bytes * PAGE_GROWTH <= eighth {
+        while page_bytes < PAGE_BYTES_MAX && page_bytes * PAGE_GROWTH <= sixteenth {
             page_bytes *= PAGE_GROWTH;
         }
         let least = if page_bytes == PAGE_BYTES_MAX {

@@ -19,6 +19,8 @@ use std::mem::size_of;
 use hashbrown::HashTable;
 use hashbrown::hash_table;
 
+use super::memory::held;
+
 /// What a table holds knows its hash.
 pub(super) trait Hashed {
     fn hash(&self) -> u64;
@@ -48,7 +50,7 @@ pub(super) struct Table<T> {
     chunks: Vec<Vec<Partition<T>>>,
     partitions: usize,
     len: usize,
-    /// Bytes of all partitions' slots.
+    /// Bytes that are held for all partitions' slots.
     slot_bytes: usize,
     /// Entries that growth has moved so far.
     #[cfg(test)]
@@ -107,9 +109,9 @@ impl<T: Hashed> Table<T> {
         let partitions: usize = self
             .chunks
             .iter()
-            .map(|chunk| chunk.capacity() * size_of::<Partition<T>>())
+            .map(|chunk| held(chunk.capacity() * size_of::<Partition<T>>()))
             .sum();
-        self.slot_bytes + partitions + self.directory.capacity() * size_of::<u32>()
+        self.slot_bytes + partitions + held(self.directory.capacity() * size_of::<u32>())
     }
 
     pub(super) fn find(&self, hash: u64, equal: impl FnMut(&T) -> bool) -> Option<&T> {
@@ -230,9 +232,9 @@ impl<T: Hashed> Table<T> {
     /// Changes a partition's table and counts what that did to its memory.
     fn resized(&mut self, number: usize, change: impl FnOnce(&mut HashTable<T>)) {
         let table = &mut self.partition_mut(number).table;
-        let before = table.allocation_size();
+        let before = held(table.allocation_size());
         change(table);
-        let after = table.allocation_size();
+        let after = held(table.allocation_size());
         #[cfg(test)]
         {
             let len = table.len();
@@ -263,7 +265,7 @@ impl<T: Hashed> Table<T> {
             HashTable::with_capacity(old.len() - upper_len),
             HashTable::with_capacity(upper_len),
         ];
-        self.slot_bytes -= old.allocation_size();
+        self.slot_bytes -= held(old.allocation_size());
         #[cfg(test)]
         {
             self.moved += old.len();
@@ -272,7 +274,10 @@ impl<T: Hashed> Table<T> {
             let half = &mut halves[usize::from(upper(&entry))];
             half.insert_unique(inner(entry.hash()), entry, |other| inner(other.hash()));
         }
-        self.slot_bytes += halves.iter().map(HashTable::allocation_size).sum::<usize>();
+        self.slot_bytes += halves
+            .iter()
+            .map(|half| held(half.allocation_size()))
+            .sum::<usize>();
 
         let [lower, upper] = halves;
         *self.partition_mut(number) = Partition {
@@ -329,7 +334,7 @@ impl<T: Hashed> Table<T> {
             .chunks
             .iter()
             .flatten()
-            .map(|p| p.table.allocation_size())
+            .map(|p| held(p.table.allocation_size()))
             .sum();
         assert_eq!(slot_bytes, self.slot_bytes);
     }
