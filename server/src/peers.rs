@@ -261,11 +261,11 @@ mod tests {
             assert!(staying <= LIMIT || input + output <= before);
             // Those that leave do so, and others come in their place; the smallest that was marked is no smaller than
             // the largest that stays.
-            for place in 0..all.len() {
-                if all[place].dropped() == Some(DropReason::BuffersTotal) {
-                    assert!(all[place].buffers_bytes() >= largest);
-                    peers.remove(&all[place]);
-                    all[place] = peers.add(address(), Instant::now());
+            for peer in &mut all {
+                if peer.dropped() == Some(DropReason::BuffersTotal) {
+                    assert!(peer.buffers_bytes() >= largest);
+                    peers.remove(peer);
+                    *peer = peers.add(address(), Instant::now());
                     marked += 1;
                 }
             }
