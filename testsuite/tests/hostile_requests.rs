@@ -20,6 +20,9 @@ use idem_testsuite::require::skip;
 use idem_testsuite::rng::Rng;
 use idem_testsuite::testdir::TestDir;
 
+/// What every server reads at once.
+const SHORT_BYTES: usize = 8 << 10;
+
 /// What answers a hostile request.
 #[derive(Clone, Debug, PartialEq)]
 enum End {
@@ -169,10 +172,18 @@ fn table() -> Vec<(Vec<u8>, End)> {
 fn check(connect: &mut dyn FnMut() -> Client, bytes: &[u8], end: &End, key: &str) -> Result<(), String> {
     let mut client = connect();
     client.set_timeout(Duration::from_secs(10));
-    // Apart from what follows: it has to be answered whatever that is.
-    let set = client.call(&[b"SET", key.as_bytes(), b"v"]);
-    set.map_err(|error| error.to_string())?;
-    client.send_raw(bytes).map_err(|error| error.to_string())?;
+    let set = encode_command(&[b"SET", key.as_bytes(), b"v"]);
+    let del = encode_command(&[b"DEL", key.as_bytes()]);
+    let closes = matches!(end, End::Closed(_) | End::OursClosed(..));
+    // In one piece, as a pipeline is; Redis closes without reading what is behind a long one, and its error is lost then.
+    let together = closes && bytes.len() <= SHORT_BYTES;
+    let behind = if together { del.as_slice() } else { &[] };
+    let sent = client.send_raw(&[&set, bytes, behind].concat());
+    sent.map_err(|error| error.to_string())?;
+    match client.receive() {
+        Ok(Value::Simple(text)) if text == "OK" => {}
+        other => return Err(format!("what stands before it is not answered: {other:?}")),
+    }
     let mut expect = |expected: &str| {
         let text = match client
             .receive()
@@ -190,8 +201,10 @@ fn check(connect: &mut dyn FnMut() -> Client, bytes: &[u8], end: &End, key: &str
     match end {
         End::Closed(error) | End::OursClosed(error, _) => {
             expect(error)?;
-            // It may be closed already.
-            let _ = client.send_raw(&encode_command(&[b"DEL", key.as_bytes()]));
+            if !together {
+                // It may be closed already.
+                let _ = client.send_raw(&del);
+            }
             match client.receive() {
                 Err(ClientError::Closed) => {}
                 other => return Err(format!("it is not closed: {other:?}")),
@@ -272,8 +285,8 @@ fn a_million_arguments() {
         let reply = client.receive().unwrap();
         assert_eq!(reply.as_error(), Some("ERR syntax error"), "{reply:?}");
         let grown = probe.peak_bytes().saturating_sub(before);
-        // 7 bytes of each argument twice over (a buffer doubles), 8 for its place, the same again while that doubles.
-        assert!(grown < 64 << 20, "{grown} bytes for {count} arguments");
+        // 7 bytes of each argument and 8 for its place, in buffers that double, and the old one beside the new one.
+        assert!(grown < 96 << 20, "{grown} bytes for {count} arguments");
         // The connection does not keep it.
         let info = client.ask("INFO clients");
         let text = String::from_utf8_lossy(info.as_bytes().unwrap()).into_owned();

@@ -1,8 +1,8 @@
 //! Clients that behave well, and how long their commands take.
 //!
 //! Each runs the main job in a closed loop on a connection of its own: BEGIN, BEGIN again (`pending`), COMPLETE, BEGIN
-//! (`completed`), on a new key each time. A command belongs to the window in which it was sent, whenever its reply comes:
-//! a pause at the end of an attack is the attack's.
+//! (`completed`), on a new key each time. A command that was under way when an attack began or ended belongs to the attack:
+//! every client has one, and what it met was not calm.
 //!
 //! Who asks one question after the other asks few during a pause, so that a server which stands still half of the time
 //! would have an excellent p99. A reply that took long therefore counts as often as somebody who asks once a
@@ -37,7 +37,7 @@ const SAMPLES_MIN: usize = 20;
 #[derive(Debug)]
 pub struct Bystanders {
     shared: Arc<Shared>,
-    threads: Vec<JoinHandle<Vec<(usize, Duration)>>>,
+    threads: Vec<JoinHandle<Vec<Sample>>>,
     windows: Vec<Kind>,
 }
 
@@ -46,6 +46,14 @@ struct Shared {
     stop: AtomicBool,
     /// Number of the window, from 1; [`NO_WINDOW`] between two.
     window: AtomicUsize,
+}
+
+/// One command: the windows in which it was sent and answered, and how long it took.
+#[derive(Clone, Copy, Debug)]
+struct Sample {
+    sent: usize,
+    answered: usize,
+    took: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,8 +110,10 @@ impl Bystanders {
         let mut windows: Vec<Vec<Duration>> = vec![Vec::new(); self.windows.len()];
         for thread in self.threads {
             let samples = thread.join().expect("a bystander was served wrongly");
-            for (window, took) in samples {
-                windows[window - 1].extend(met_by_a_steady_asker(took));
+            for sample in samples {
+                if let Some(window) = window_of(sample, &self.windows) {
+                    windows[window].extend(met_by_a_steady_asker(sample.took));
+                }
             }
         }
         let p99s = |kind| {
@@ -121,8 +131,17 @@ impl Bystanders {
     }
 }
 
-/// One client, until it is told to stop; each command with its window.
-fn work(mut client: Client, shared: &Shared, name: &str) -> Vec<(usize, Duration)> {
+/// Index of the window that a command belongs to: the first attacked one of those that it has seen, or its own.
+fn window_of(sample: Sample, windows: &[Kind]) -> Option<usize> {
+    let first = sample.sent.checked_sub(1);
+    let seen = first.unwrap_or(windows.len())..sample.answered.min(windows.len());
+    seen.clone()
+        .find(|window| windows[*window] == Kind::Attacked)
+        .or(first)
+}
+
+/// One client, until it is told to stop.
+fn work(mut client: Client, shared: &Shared, name: &str) -> Vec<Sample> {
     let mut samples = Vec::new();
     let word = |text: &str| Value::Array(vec![Value::Bulk(text.as_bytes().to_vec())]);
     let replay = Value::Array(vec![
@@ -141,16 +160,18 @@ fn work(mut client: Client, shared: &Shared, name: &str) -> Vec<(usize, Duration
             if shared.stop.load(Ordering::Relaxed) {
                 return samples;
             }
-            let window = shared.window.load(Ordering::Relaxed);
+            let sent = shared.window.load(Ordering::Relaxed);
             let began = Instant::now();
             let reply = client
                 .call(&[&[b"IDEM", key.as_bytes()], *arguments].concat())
                 .unwrap_or_else(|error| panic!("a bystander got no reply: {error}"));
             let took = began.elapsed();
             assert_eq!(&reply, expected, "{key}");
-            if window != NO_WINDOW {
-                samples.push((window, took));
-            }
+            samples.push(Sample {
+                sent,
+                answered: shared.window.load(Ordering::Relaxed),
+                took,
+            });
         }
     }
     samples
@@ -220,7 +241,7 @@ fn median(windows: &[Duration]) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use super::{Measured, met_by_a_steady_asker, p99};
+    use super::{Kind, Measured, Sample, met_by_a_steady_asker, p99, window_of};
     use std::time::Duration;
 
     fn check(calm: &[u64], attacked: &[u64], expected: bool) {
@@ -247,6 +268,24 @@ mod tests {
         // Below the floor.
         check(&[0, 0, 0], &[2, 2, 2], true);
         check(&[0, 0, 0], &[3, 3, 3], false);
+    }
+
+    #[test]
+    fn what_meets_an_attack_belongs_to_it() {
+        let windows = [Kind::Calm, Kind::Attacked, Kind::Calm, Kind::Attacked];
+        let of = |sent, answered| {
+            let took = Duration::ZERO;
+            window_of(Sample { sent, answered, took }, &windows)
+        };
+        assert_eq!([of(1, 1), of(2, 2), of(3, 3)], [Some(0), Some(1), Some(2)]);
+        // Begun before the attack, answered in it or after it; begun in it.
+        assert_eq!([of(1, 2), of(1, 3), of(2, 3)], [Some(1); 3]);
+        assert_eq!(of(3, 4), Some(3));
+        // Between two windows.
+        assert_eq!(
+            [of(1, 0), of(2, 0), of(0, 0), of(0, 1)],
+            [Some(0), Some(1), None, None]
+        );
     }
 
     #[test]
