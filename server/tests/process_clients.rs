@@ -1,4 +1,5 @@
-//! What clients may do to the real binary, and to each other: limits, hostile bytes, slow readers, order.
+//! What clients may do to the real binary, and to each other: limits, slow readers, order. Bytes that are no request, and
+//! crowds, are in `testsuite/tests/hostile_*.rs`.
 
 #![allow(
     clippy::unwrap_used,
@@ -28,111 +29,6 @@ fn check_alive(server: &Server) {
         "a client waited {:?}",
         began.elapsed()
     );
-}
-
-#[test]
-fn hostile_requests_get_an_error_and_are_closed() {
-    let (_dir, server) = server(&[]);
-    let before = server.resident();
-    let cases: &[(&[u8], &str)] = &[
-        (b"*x\r\n", "-ERR Protocol error: invalid multibulk length\r\n"),
-        (
-            b"*1048577\r\n",
-            "-ERR Protocol error: invalid multibulk length\r\n",
-        ),
-        (
-            b"*2147483648\r\n",
-            "-ERR Protocol error: invalid multibulk length\r\n",
-        ),
-        (
-            b"*9223372036854775808\r\n",
-            "-ERR Protocol error: invalid multibulk length\r\n",
-        ),
-        (
-            b"*18446744073709551616\r\n",
-            "-ERR Protocol error: invalid multibulk length\r\n",
-        ),
-        (b"*+1\r\n", "-ERR Protocol error: invalid multibulk length\r\n"),
-        (b"*01\r\n", "-ERR Protocol error: invalid multibulk length\r\n"),
-        (
-            b"*1\r\n$16777217\r\n",
-            "-ERR Protocol error: invalid bulk length\r\n",
-        ),
-        (
-            b"*1\r\n$4294967296\r\n",
-            "-ERR Protocol error: invalid bulk length\r\n",
-        ),
-        (
-            b"*1\r\n$9223372036854775807\r\n",
-            "-ERR Protocol error: invalid bulk length\r\n",
-        ),
-        (
-            b"*1\r\n$9223372036854775808\r\n",
-            "-ERR Protocol error: invalid bulk length\r\n",
-        ),
-        (b"*1\r\n$-1\r\n", "-ERR Protocol error: invalid bulk length\r\n"),
-        (
-            b"*1\r\n+PING\r\n",
-            "-ERR Protocol error: expected '$', got '+'\r\n",
-        ),
-        (
-            b"PING \"unbalanced\r\n",
-            "-ERR Protocol error: unbalanced quotes in request\r\n",
-        ),
-    ];
-    for (bytes, expected) in cases {
-        let mut client = server.connect();
-        client.check("PING", "+PONG\r\n");
-        // What came before the mistake is answered; what comes behind it is not executed.
-        client.send(&[&encode(&[b"SET", b"k", b"v"]), *bytes, &encode(&[b"DEL", b"k"])].concat());
-        let rest = String::from_utf8(client.rest()).unwrap();
-        assert_eq!(
-            rest,
-            format!("+OK\r\n{expected}"),
-            "{:?}",
-            String::from_utf8_lossy(bytes)
-        );
-    }
-    check_alive(&server);
-    server.connect().check("GET k", "$1\r\nv\r\n");
-    // Claims that are allowed reserve nothing either: 200 clients claim 16 MiB each and send nothing of it.
-    let claims: Vec<Client> = (0..200)
-        .map(|_| {
-            let mut client = server.connect();
-            client.send(b"*1048576\r\n$16777216\r\n");
-            client
-        })
-        .collect();
-    check_alive(&server);
-    let grown = server.resident().saturating_sub(before);
-    assert!(grown < 32 << 20, "{grown} bytes for claims");
-    drop(claims);
-    server
-        .terminate()
-        .check(0, &["closing client: Protocol error: invalid bulk length"]);
-}
-
-#[test]
-fn random_bytes_never_hurt() {
-    let (_dir, server) = server(&[]);
-    let mut seed = 0x9E37_79B9_7F4A_7C15_u64;
-    let mut random = move || {
-        seed ^= seed << 13;
-        seed ^= seed >> 7;
-        seed ^= seed << 17;
-        seed
-    };
-    let alphabet = b"*$+-:\r\n0123456789 \"'\\xIDEMPINGset\0\xff";
-    for _ in 0..200 {
-        let bytes: Vec<u8> = (0..random() % 200)
-            .map(|_| alphabet[usize::try_from(random()).unwrap() % alphabet.len()])
-            .collect();
-        let mut client = server.connect();
-        client.send(&bytes);
-        client.finish();
-        client.rest();
-    }
-    check_alive(&server);
 }
 
 #[test]

@@ -1,4 +1,5 @@
 //! Clients that want the server's end, against the real binary: its descriptors, its log lines, a browser in their hands.
+//! What they do to memory and to everybody else's replies is measured in `testsuite/tests/hostile_load.rs`.
 
 #![allow(
     clippy::unwrap_used,
