@@ -23,6 +23,10 @@ const LONG: &[(&str, &str)] = &[
     // Histories of crashes, power losses and damage on the simulated disk.
     ("IDEM_HISTORIES", "20000"),
     ("PROPTEST_CASES", "4096"),
+    // Repetitions of every attack; with more than one, limits that take a minute are waited for.
+    ("IDEM_HOSTILE_ROUNDS", "5"),
+    // Ten thousand changed inputs for each target of the fuzzer.
+    ("IDEM_FUZZ_ROUNDS", "100"),
 ];
 
 /// Runs the script to its end.
