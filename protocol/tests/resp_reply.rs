@@ -304,6 +304,21 @@ fn limits_of_replies() {
     let strings = "$8\r\n12345678\r\n".repeat(4);
     check(&format!("*4\r\n*4\r\n{strings}"), None);
     check(&format!("*4\r\n*4\r\n{strings}:"), Some(ReplyBound::TotalBytes));
+    // 14 bytes are left for a line that is longer, and is no reply either: what is said first is what is met first.
+    let strings = "$8\r\n12345678\r\n".repeat(3);
+    for piece in 1..100 {
+        let (values, end) = decode(
+            format!("*4\r\n*4\r\n{strings}?2345678901234567\r\n").as_bytes(),
+            piece,
+            limits,
+        );
+        let error = ProtocolError::ReplyTooLarge(ReplyBound::TotalBytes);
+        assert_eq!(
+            (values.len(), end.err()),
+            (0, Some(error)),
+            "in pieces of {piece}"
+        );
+    }
     // The next reply begins with nothing.
     check(&"$8\r\n12345678\r\n".repeat(50), None);
 }

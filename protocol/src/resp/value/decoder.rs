@@ -190,7 +190,11 @@ impl ReplyDecoder {
     /// Takes the next element's line, and string, off the buffer.
     fn element(&mut self) -> Result<Option<Element>, ProtocolError> {
         let pending = self.buffer.get(self.position..).unwrap_or_default();
-        let Some(line_end) = find_line_end(pending, &mut self.searched, self.limits.line_bytes)? else {
+        // Not beyond the first byte that is too many: which of two bounds is met first must not depend on how much of what
+        // follows has arrived.
+        let left = self.limits.total_bytes.saturating_sub(self.reply_bytes);
+        let allowed = pending.get(..left.saturating_add(1)).unwrap_or(pending);
+        let Some(line_end) = find_line_end(allowed, &mut self.searched, self.limits.line_bytes)? else {
             return self.check_total(pending.len()).map(|()| None);
         };
         let (kind, line) = match pending.get(..line_end) {
