@@ -110,8 +110,12 @@ pub struct Results {
     pub snapshots: Vec<Snapshot>,
 }
 
-/// Measures.
-pub fn run(site: &Site, options: &Options) -> Result<Results, Failure> {
+/// Measures. What there is after each round is handed to `after`: a run that is ended early has not been for nothing.
+pub fn run(
+    site: &Site,
+    options: &Options,
+    after: impl Fn(&Results) -> Result<(), Failure>,
+) -> Result<Results, Failure> {
     if let Some(cores) = site.cores {
         pin::move_to(cores.generator)?;
     }
@@ -130,6 +134,7 @@ pub fn run(site: &Site, options: &Options) -> Result<Results, Failure> {
                 results.snapshots.extend(snapshot);
             }
         }
+        after(&results)?;
     }
     Ok(results)
 }

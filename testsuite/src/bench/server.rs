@@ -291,10 +291,16 @@ fn try_redis(site: &Site, policy: Policy, dir: &Path, address: SocketAddr) -> Re
             let last = log.lines().last().unwrap_or_default();
             return Err(Failure::new(format!("redis-server ended ({status}): {last}")));
         }
+        let Ok(mut client) = Client::connect(address) else {
+            continue;
+        };
         // While it loads, it answers PING with an error.
-        let answered = Client::connect(address).map(|mut client| client.call(&[b"PING"]));
-        if let Ok(Ok(Value::Simple(_))) = answered {
-            return Ok(process);
+        if let Ok(Value::Simple(_)) = client.call(&[b"PING"]) {
+            // A stranger can have taken the port, and ours is about to end because of that.
+            if info_text(&mut client, "process_id")? == process.pid().to_string() {
+                return Ok(process);
+            }
+            return Err(Failure::new(format!("{address} is another server")));
         }
     }
     Err(Failure::new("redis-server does not get ready"))

@@ -43,7 +43,7 @@ struct Flags {
     /// Seconds of each phase.
     #[arg(long, default_value_t = 1.0)]
     seconds: f64,
-    /// Writes the report to a file, too.
+    /// Writes the report to a file, too, anew after each round.
     #[arg(long, value_name = "FILE")]
     out: Option<PathBuf>,
     /// Puts the report into docs/benchmarks.md.
@@ -131,12 +131,15 @@ fn compare(flags: &Flags) -> Result<ExitCode, Failure> {
     };
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let machine = machine::describe(&site, &without_paths(&arguments).join(" "));
-    let results = run(&site, &options)?;
+    let results = run(&site, &options, |so_far| match &flags.out {
+        Some(path) => {
+            let report = report::render(&machine, so_far);
+            std::fs::write(path, report).map_err(Failure::io(path.display()))
+        }
+        None => Ok(()),
+    })?;
     let report = report::render(&machine, &results);
     println!("{report}");
-    if let Some(path) = &flags.out {
-        std::fs::write(path, &report).map_err(Failure::io(path.display()))?;
-    }
     if flags.write_docs {
         let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/benchmarks.md");
         report::docs::write(&page, &report)?;
