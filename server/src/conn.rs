@@ -10,7 +10,8 @@
 //! * Nothing is sent that [`Replies`] has not released, and [`socket::send`] is the only function that writes to a socket.
 //! * The core is never borrowed across an await.
 //! * A connection waits for nobody but its own disk group and its own peer: a slow peer is dropped by the sweep of
-//!   [`Peers`](crate::peers::Peers) or by its output limit, and costs the others nothing meanwhile.
+//!   [`Peers`](crate::peers::Peers) or by its output limit, and costs the others nothing meanwhile. (When all buffers are
+//!   over their limit, it waits until those that are dropped for it have let go of their memory: one turn of theirs.)
 //! * A command that has to wait for log space stays in the read buffer and is decided again; the commands behind it wait
 //!   with it, so that a session's order is kept.
 
@@ -146,8 +147,13 @@ pub async fn serve(shard: Rc<Shard>, socket: Socket, peer: Rc<Peer>) {
         shard,
         socket,
         lingers,
+        input,
+        decoder,
+        replies,
         ..
     } = connection;
+    // They are no longer counted, and half a second is long for what may be megabytes.
+    drop((input, decoder, replies));
     if lingers && let Some(socket) = shard.places.linger(socket) {
         // It no longer counts as a client; it only dies slowly. Without such a place it dies at once.
         socket::linger(socket).await;
@@ -160,6 +166,10 @@ impl Connection {
         loop {
             if let Some(reason) = self.peer.dropped() {
                 return Ok(Some(reason));
+            }
+            if self.others_have_to_go() {
+                self.yield_turn().await;
+                continue;
             }
             if self.shard.is_stopping() && !self.last_read && self.stopped == Stopped::NeedsInput {
                 // Commands that had arrived are in flight, and are answered.
@@ -190,10 +200,15 @@ impl Connection {
                 self.yield_turn().await;
             }
             match self.ready().await? {
-                Ready::Readable => self.read()?,
-                Ready::Writable | Ready::Woken => {}
+                Ready::Readable if !self.others_have_to_go() => self.read()?,
+                Ready::Readable | Ready::Writable | Ready::Woken => {}
             }
         }
+    }
+
+    /// Whether memory has to come back before this connection may take more: others are marked and have not gone yet.
+    fn others_have_to_go(&self) -> bool {
+        self.shard.core.borrow().peers.are_over_limit()
     }
 
     /// Lets everybody else who is ready go first.

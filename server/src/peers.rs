@@ -64,6 +64,13 @@ impl Peers {
         self.buffers_total
     }
 
+    /// Whether the buffers are over their limit all the same, because those that were marked have not gone yet. Until they
+    /// have, which is as soon as their tasks have run, nobody should make more: marks alone hold no memory back, and ten
+    /// thousand connections can be ready at the same time.
+    pub fn are_over_limit(&self) -> bool {
+        self.buffers_total > self.buffers_limit
+    }
+
     /// Number of connections with replies that wait for the barrier.
     pub fn waiting_for_barrier(&self) -> usize {
         self.barrier_waiters.len()
@@ -226,10 +233,12 @@ mod tests {
             (large.dropped(), small.dropped()),
             (Some(DropReason::BuffersTotal), None)
         );
+        assert!(peers.are_over_limit());
         // The marked one's memory counts as gone: nobody else has to go for it.
         peers.set_buffers(&small, 160, 0);
         assert_eq!(small.dropped(), None);
         peers.remove(&large);
+        assert!(!peers.are_over_limit());
         assert_eq!(peers.buffers_bytes(), 160);
         peers.remove(&small);
         assert_eq!((peers.buffers_bytes(), peers.len()), (0, 0));
