@@ -58,7 +58,7 @@ fn ten_thousand_idle_connections() {
     scene.attack(|| {
         let crowd = attack::idle_crowd(address, CROWD / 5);
         std::thread::sleep(ATTACK);
-        drop(crowd);
+        attack::leave(crowd);
     });
     // And while all of them are there.
     let crowd = attack::idle_crowd(address, CROWD);
@@ -146,6 +146,7 @@ fn a_client_that_never_reads_replays_of_four_mib() {
             held.extend(attack::never_read(address, 1, &request));
             std::thread::sleep(ATTACK / 4);
         }
+        attack::leave(held);
     });
     let grown = grown(&scene, before);
     println!("unread: {} MiB more at the most", grown / MIB);

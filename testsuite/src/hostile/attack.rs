@@ -88,6 +88,12 @@ pub fn idle_crowd(address: SocketAddr, count: usize) -> Vec<TcpStream> {
     crowd.into_inner().expect("no thread panicked")
 }
 
+/// Closes them, on the attackers' core: a reset is work for whoever closes, too.
+pub fn leave(crowd: Vec<TcpStream>) {
+    let crowd = Mutex::new(crowd);
+    from_threads(1, |_| crowd.lock().expect("no thread panicked").clear());
+}
+
 /// Connections that are given as many copies of `request` as the kernel takes, and never read.
 pub fn never_read(address: SocketAddr, connections: usize, request: &[u8]) -> Vec<TcpStream> {
     let all = Mutex::new(Vec::new());
