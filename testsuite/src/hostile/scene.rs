@@ -20,9 +20,10 @@ const PAIRS: usize = 5;
 /// Measurements, of which one has to be good.
 const ATTEMPTS: usize = 4;
 
-/// Below this a p99 is good whatever it was before: two cores that are shared with attackers and with whatever else runs
-/// here cannot promise less.
-const FLOOR: Duration = Duration::from_millis(2);
+/// Below this a p99 is good whatever it was before. It is a little more than a slice of the scheduler (3 ms): beside a
+/// compiler, which an attack on one core drives to the other, a woken thread waits for as long. On a quiet machine
+/// attacked windows are below 1 ms.
+const FLOOR: Duration = Duration::from_millis(5);
 
 /// How long anything may take that comes after an attack.
 const PATIENCE: Duration = Duration::from_secs(30);
