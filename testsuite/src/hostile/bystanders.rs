@@ -1,17 +1,17 @@
 //! Clients that behave well, and how long their commands take.
 //!
 //! Each runs the main job in a closed loop on a connection of its own: BEGIN, BEGIN again (`pending`), COMPLETE, BEGIN
-//! (`completed`), on a new key each time. A command that was under way when an attack began or ended belongs to the attack:
-//! every client has one, and what it met was not calm.
+//! (`completed`), on a new key each time.
 //!
 //! Who asks one question after the other asks few during a pause, so that a server which stands still half of the time
 //! would have an excellent p99. A reply that took long therefore counts as often as somebody who asks once a
 //! [`QUESTION_EVERY`] would have met the same pause, each a question later (the correction of HdrHistogram for
-//! "coordinated omission").
+//! "coordinated omission"). Each of these questions belongs to the window in which it would have been asked: a pause that
+//! begins before an attack and ends in it is counted to both, each its part.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -27,33 +27,31 @@ const BYSTANDERS: usize = 4;
 /// The steadiest asker that is thought of; see the module.
 const QUESTION_EVERY: Duration = Duration::from_millis(1);
 
-/// No window: what is sent now is not counted.
-const NO_WINDOW: usize = 0;
-
 /// A window with fewer commands says nothing about a p99.
 const SAMPLES_MIN: usize = 20;
 
 /// Running clients.
 #[derive(Debug)]
 pub struct Bystanders {
-    shared: Arc<Shared>,
+    stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Vec<Sample>>>,
-    windows: Vec<Kind>,
+    /// In the order of time; they do not overlap.
+    windows: Vec<Window>,
 }
 
-#[derive(Debug)]
-struct Shared {
-    stop: AtomicBool,
-    /// Number of the window, from 1; [`NO_WINDOW`] between two.
-    window: AtomicUsize,
-}
-
-/// One command: the windows in which it was sent and answered, and how long it took.
+/// One command: when it was sent, and how long it took.
 #[derive(Clone, Copy, Debug)]
 struct Sample {
-    sent: usize,
-    answered: usize,
+    sent: Instant,
     took: Duration,
+}
+
+/// A time in which samples count.
+#[derive(Clone, Copy, Debug)]
+struct Window {
+    kind: Kind,
+    began: Instant,
+    ended: Instant,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,22 +63,19 @@ enum Kind {
 impl Bystanders {
     /// Starts the clients. Their keys begin with `name`, which is not used twice on one server.
     pub fn start(address: SocketAddr, name: &str) -> Bystanders {
-        let shared = Arc::new(Shared {
-            stop: AtomicBool::new(false),
-            window: AtomicUsize::new(NO_WINDOW),
-        });
+        let stop = Arc::new(AtomicBool::new(false));
         let threads = (0..BYSTANDERS)
             .map(|index| {
                 let client = Client::connect(address).expect("a well-behaved client is let in");
-                let (shared, name) = (Arc::clone(&shared), format!("{name}:{index}"));
+                let (stop, name) = (Arc::clone(&stop), format!("{name}:{index}"));
                 std::thread::spawn(move || {
                     cores::become_everybody();
-                    work(client, &shared, &name)
+                    work(client, &stop, &name)
                 })
             })
             .collect();
         Bystanders {
-            shared,
+            stop,
             threads,
             windows: Vec::new(),
         }
@@ -97,32 +92,32 @@ impl Bystanders {
     }
 
     fn window<T>(&mut self, kind: Kind, run: impl FnOnce() -> T) -> T {
-        self.windows.push(kind);
-        self.shared.window.store(self.windows.len(), Ordering::Relaxed);
+        let began = Instant::now();
         let result = run();
-        self.shared.window.store(NO_WINDOW, Ordering::Relaxed);
+        let ended = Instant::now();
+        self.windows.push(Window { kind, began, ended });
         result
     }
 
     /// Ends the clients. A wrong reply, or none, has failed the test by then.
     pub fn finish(self) -> Measured {
-        self.shared.stop.store(true, Ordering::Relaxed);
-        let mut windows: Vec<Vec<Duration>> = vec![Vec::new(); self.windows.len()];
+        self.stop.store(true, Ordering::Relaxed);
+        let mut waits: Vec<Vec<Duration>> = vec![Vec::new(); self.windows.len()];
         for thread in self.threads {
             let samples = thread.join().expect("a bystander was served wrongly");
-            for sample in samples {
-                if let Some(window) = window_of(sample, &self.windows) {
-                    windows[window].extend(met_by_a_steady_asker(sample.took));
+            for (asked, wait) in samples.into_iter().flat_map(met_by_a_steady_asker) {
+                let after = self.windows.partition_point(|window| window.began <= asked);
+                if let Some(index) = after.checked_sub(1)
+                    && asked < self.windows[index].ended
+                {
+                    waits[index].push(wait);
                 }
             }
         }
         let p99s = |kind| {
-            let of_kind = self
-                .windows
-                .iter()
-                .zip(&windows)
-                .filter(|(other, _)| **other == kind);
-            of_kind.map(|(_, samples)| p99(samples)).collect::<Vec<_>>()
+            let windows = self.windows.iter().zip(&waits);
+            let of_kind = windows.filter(|(window, _)| window.kind == kind);
+            of_kind.map(|(_, waits)| p99(waits)).collect::<Vec<_>>()
         };
         Measured {
             calm: p99s(Kind::Calm),
@@ -131,17 +126,8 @@ impl Bystanders {
     }
 }
 
-/// Index of the window that a command belongs to: the first attacked one of those that it has seen, or its own.
-fn window_of(sample: Sample, windows: &[Kind]) -> Option<usize> {
-    let first = sample.sent.checked_sub(1);
-    let seen = first.unwrap_or(windows.len())..sample.answered.min(windows.len());
-    seen.clone()
-        .find(|window| windows[*window] == Kind::Attacked)
-        .or(first)
-}
-
 /// One client, until it is told to stop.
-fn work(mut client: Client, shared: &Shared, name: &str) -> Vec<Sample> {
+fn work(mut client: Client, stop: &AtomicBool, name: &str) -> Vec<Sample> {
     let mut samples = Vec::new();
     let word = |text: &str| Value::Array(vec![Value::Bulk(text.as_bytes().to_vec())]);
     let replay = Value::Array(vec![
@@ -157,30 +143,28 @@ fn work(mut client: Client, shared: &Shared, name: &str) -> Vec<Sample> {
     for round in 0_u64.. {
         let key = format!("{name}:{round}");
         for (arguments, expected) in &steps {
-            if shared.stop.load(Ordering::Relaxed) {
+            if stop.load(Ordering::Relaxed) {
                 return samples;
             }
-            let sent = shared.window.load(Ordering::Relaxed);
-            let began = Instant::now();
+            let sent = Instant::now();
             let reply = client
                 .call(&[&[b"IDEM", key.as_bytes()], *arguments].concat())
                 .unwrap_or_else(|error| panic!("a bystander got no reply: {error}"));
-            let took = began.elapsed();
+            let took = sent.elapsed();
             assert_eq!(&reply, expected, "{key}");
-            samples.push(Sample {
-                sent,
-                answered: shared.window.load(Ordering::Relaxed),
-                took,
-            });
+            samples.push(Sample { sent, took });
         }
     }
     samples
 }
 
-/// The reply itself, and what others would have waited who ask during the same pause.
-fn met_by_a_steady_asker(took: Duration) -> impl Iterator<Item = Duration> {
-    std::iter::successors(Some(took), |left| left.checked_sub(QUESTION_EVERY))
-        .take_while(move |left| *left == took || !left.is_zero())
+/// When this command was asked and how long it took; then the same for those who would have asked during its wait.
+fn met_by_a_steady_asker(sample: Sample) -> impl Iterator<Item = (Instant, Duration)> {
+    let Sample { sent, took } = sample;
+    std::iter::successors(Some((sent, took)), |(asked, left)| {
+        let left = left.checked_sub(QUESTION_EVERY)?;
+        (!left.is_zero()).then_some((*asked + QUESTION_EVERY, left))
+    })
 }
 
 /// The duration that 99 of 100 stay below; the longest of few.
@@ -241,8 +225,8 @@ fn median(windows: &[Duration]) -> Duration {
 
 #[cfg(test)]
 mod tests {
-    use super::{Kind, Measured, Sample, met_by_a_steady_asker, p99, window_of};
-    use std::time::Duration;
+    use super::{Measured, Sample, met_by_a_steady_asker, p99};
+    use std::time::{Duration, Instant};
 
     fn check(calm: &[u64], attacked: &[u64], expected: bool) {
         let durations = |all: &[u64]| all.iter().map(|ms| Duration::from_millis(*ms)).collect();
@@ -271,33 +255,21 @@ mod tests {
     }
 
     #[test]
-    fn what_meets_an_attack_belongs_to_it() {
-        let windows = [Kind::Calm, Kind::Attacked, Kind::Calm, Kind::Attacked];
-        let of = |sent, answered| {
-            let took = Duration::ZERO;
-            window_of(Sample { sent, answered, took }, &windows)
-        };
-        assert_eq!([of(1, 1), of(2, 2), of(3, 3)], [Some(0), Some(1), Some(2)]);
-        // Begun before the attack, answered in it or after it; begun in it.
-        assert_eq!([of(1, 2), of(1, 3), of(2, 3)], [Some(1); 3]);
-        assert_eq!(of(3, 4), Some(3));
-        // Between two windows.
-        assert_eq!(
-            [of(1, 0), of(2, 0), of(0, 0), of(0, 1)],
-            [Some(0), Some(1), None, None]
-        );
-    }
-
-    #[test]
     fn a_pause_counts_as_often_as_it_would_be_met() {
-        let met = |micros: u64| {
-            let all = met_by_a_steady_asker(Duration::from_micros(micros));
-            all.map(|left| left.as_micros()).collect::<Vec<_>>()
+        let sent = Instant::now();
+        let check = |micros: u64, expected: &[(u64, u64)]| {
+            let took = Duration::from_micros(micros);
+            let met: Vec<_> = met_by_a_steady_asker(Sample { sent, took }).collect();
+            let expected: Vec<_> = expected
+                .iter()
+                .map(|(ms, left)| (sent + Duration::from_millis(*ms), Duration::from_micros(*left)))
+                .collect();
+            assert_eq!(met, expected, "{micros}");
         };
-        assert_eq!(met(150), [150]);
-        assert_eq!(met(0), [0]);
-        assert_eq!(met(1000), [1000]);
-        assert_eq!(met(2500), [2500, 1500, 500]);
+        check(150, &[(0, 150)]);
+        check(0, &[(0, 0)]);
+        check(1000, &[(0, 1000)]);
+        check(2500, &[(0, 2500), (1, 1500), (2, 500)]);
     }
 
     #[test]
