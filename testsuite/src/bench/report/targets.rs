@@ -144,14 +144,10 @@ fn inserted(all: &[Insert]) -> Vec<Target> {
             middle(|insert| number(insert.records) / insert.recovery.as_secs_f64() / 1e6)
                 .map(|rate| (format!("{rate:.2} million"), rate >= 0.8)),
         ),
+        // The one reader that a start uses too. The time of a start holds the applying as well: it is judged by
+        // transitions.
         line(
-            "recovery reads, from cache",
-            "500 MB/s",
-            middle(|insert| megabytes(insert, insert.recovery))
-                .map(|rate| (format!("{rate:.0} MB/s"), rate >= 500.0)),
-        ),
-        line(
-            "walctl verify reads, from cache",
+            "reading the log from cache (walctl verify; a start has the same reader)",
             "500 MB/s",
             median(idemd().filter_map(|insert| Some(megabytes(insert, insert.verify?))))
                 .map(|rate| (format!("{rate:.0} MB/s"), rate >= 500.0)),
@@ -240,7 +236,7 @@ mod tests {
     #[test]
     fn nothing_measured_is_neither_ok_nor_short() {
         let targets = all(&Results::default());
-        assert!(targets.len() >= 17, "{}", targets.len());
+        assert!(targets.len() >= 16, "{}", targets.len());
         assert!(
             targets
                 .iter()
