@@ -13,6 +13,10 @@ use crate::storage::{Dir, Storage};
 /// What the name of an unpublished snapshot ends with; such files are removed at a start.
 pub const SNAPSHOT_TEMPORARY_SUFFIX: &str = ".tmp";
 
+/// The file is synced each time that so much was added. Left to its end, one sync would have all of it to write, and the
+/// log's syncs would wait behind it for as long.
+const SYNC_EVERY_BYTES: u64 = 4 << 20;
+
 /// A snapshot that is being written. Dropped before [`SnapshotWriter::finish`] it removes its file.
 pub struct SnapshotWriter<S: Storage> {
     storage: S,
@@ -20,6 +24,7 @@ pub struct SnapshotWriter<S: Storage> {
     temporary: String,
     start: Lsn,
     offset: u64,
+    synced: u64,
     crc: Hasher,
     finished: bool,
 }
@@ -46,6 +51,7 @@ impl<S: Storage> SnapshotWriter<S> {
             temporary,
             start,
             offset: 0,
+            synced: 0,
             crc: Hasher::new(),
             finished: false,
         };
@@ -57,9 +63,14 @@ impl<S: Storage> SnapshotWriter<S> {
         Ok(writer)
     }
 
-    /// Adds items: whole records, encoded as in the log. After an error the snapshot is given up.
-    pub fn items(&mut self, records: &[u8]) -> io::Result<()> {
-        self.put(records)
+    /// Adds items: whole records, encoded as in the log. After `Retry` (no space, say) the snapshot is given up.
+    pub fn items(&mut self, records: &[u8]) -> Result<(), WriteError> {
+        self.put(records).map_err(WriteError::Retry)?;
+        if self.offset - self.synced >= SYNC_EVERY_BYTES {
+            sync_file(&self.storage, &self.file, Dir::Snap, &self.temporary)?;
+            self.synced = self.offset;
+        }
+        Ok(())
     }
 
     /// Adds the trailer and the checksum, and syncs. The file keeps its temporary name. After `Retry` (no space, say) the
@@ -175,5 +186,13 @@ mod tests {
         let writer = begin(&disk);
         disk.fail_sync_at(1, 0);
         assert!(matches!(writer.finish(&trailer()), Err(WriteError::Fatal(_))));
+
+        let disk = self::disk();
+        let mut writer = begin(&disk);
+        disk.fail_sync_at(1, 0);
+        let piece = vec![1; 1 << 20];
+        let failed = (0..4).map(|_| writer.items(&piece)).find(Result::is_err);
+        assert!(matches!(failed, Some(Err(WriteError::Fatal(_)))));
+        std::mem::forget(writer);
     }
 }

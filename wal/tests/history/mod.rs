@@ -333,7 +333,7 @@ impl Node {
             fields: Pairs::from(&fields[..]),
         };
         hash.encode(self.batch.appended(), now, 0, &mut items);
-        writer.items(&items).map_err(failed)?;
+        writer.items(&items).map_err(end_of)?;
         let known = self.control.read();
         let trailer = SnapshotTrailer {
             end_lsn: self.batch.appended(),
