@@ -329,6 +329,11 @@ impl Batch {
         (self.spares.len() < SPARES_READY).then_some(self.segment_bytes_regular)
     }
 
+    /// Whether the next segment will be needed soon and there is none: the current one is half full.
+    pub fn lacks_spare(&self) -> bool {
+        self.spares.is_empty() && self.offset >= self.segment_bytes / 2
+    }
+
     /// The length of a file that takes a group of so many record bytes: an ordinary segment, or a larger one in whole
     /// pages.
     pub fn segment_bytes_for(&self, record_bytes: u64) -> u64 {

@@ -14,12 +14,18 @@
 //!   valid, or were written by it.
 //! * A failed sync ends the process, here as everywhere: `fatal` is called, and no event comes after it.
 //!
+//! * A spare is made in steps with pauses, so that the log's syncs find the disk free; a hurry ([`Housekeeping::hurry`]) is
+//!   somebody who waits for it.
+//!
 //! Deliberately absent: when to make a snapshot or a spare (the core loop decides), and their contents.
 
 use std::collections::BTreeSet;
 use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread::JoinHandle;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use idem_protocol::Lsn;
 use idem_protocol::wal::snapshot_name;
@@ -102,10 +108,16 @@ pub struct HousekeepingParams {
     pub first_spare: u32,
 }
 
+/// While a spare is made, the thread rests so many times as long as a step took …
+const REST_FACTOR: u32 = 3;
+/// … but no longer than this: a disk that was slow once may be fast the next time.
+const REST_MAX: Duration = Duration::from_millis(100);
+
 /// A running housekeeping thread.
 #[derive(Debug)]
 pub struct Housekeeping {
     chores: Sender<Chore>,
+    hurry: Arc<AtomicBool>,
     thread: JoinHandle<()>,
 }
 
@@ -120,15 +132,30 @@ impl Housekeeping {
         fatal: impl FnOnce(String) + Send + 'static,
     ) -> io::Result<Housekeeping> {
         let (chores, inbox) = channel();
+        let hurry = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&hurry);
         let thread = std::thread::Builder::new()
             .name("housekeeping".into())
             .spawn(move || {
                 let mut keeper = Housekeeper::new(storage, control, params);
+                keeper.hurry = seen;
                 if let Err(reason) = run(&mut keeper, &inbox, &events) {
                     fatal(reason);
                 }
             })?;
-        Ok(Housekeeping { chores, thread })
+        Ok(Housekeeping {
+            chores,
+            hurry,
+            thread,
+        })
+    }
+
+    /// Says whether somebody waits, or soon will, for the spare that is being made: it is made without pauses then.
+    pub fn hurry(&self, hurry: bool) {
+        // A flag of its own: nothing else is read because of it.
+        if self.hurry.swap(hurry, Ordering::Relaxed) != hurry && hurry {
+            self.thread.thread().unpark();
+        }
     }
 
     /// Asks for a chore. Without effect once the thread has ended.
@@ -138,6 +165,7 @@ impl Housekeeping {
 
     /// Waits until the chores that were asked for are done and the thread has ended.
     pub fn join(self) {
+        self.hurry(true);
         drop(self.chores);
         // A panic of the thread has been printed; there is nothing to add here.
         let _ = self.thread.join();
@@ -164,6 +192,8 @@ pub struct Housekeeper<S: Storage> {
     control: ControlFile<S>,
     keep_bytes: u64,
     next_spare: u32,
+    /// Nobody pauses while this is true.
+    hurry: Arc<AtomicBool>,
     /// Start lsns of snapshots that are known to be valid.
     valid: BTreeSet<Lsn>,
 }
@@ -180,6 +210,7 @@ impl<S: Storage> Housekeeper<S> {
             control,
             keep_bytes,
             next_spare: first_spare,
+            hurry: Arc::default(),
             valid: BTreeSet::new(),
         }
     }
@@ -234,7 +265,16 @@ impl<S: Storage> Housekeeper<S> {
             number: self.next_spare,
             bytes,
         };
-        make_spare(&self.storage, spare)?;
+        let mut step_began = Instant::now();
+        let hurry = &self.hurry;
+        make_spare(&self.storage, spare, &mut || {
+            let rest = (step_began.elapsed() * REST_FACTOR).min(REST_MAX);
+            if !hurry.load(Ordering::Relaxed) {
+                // Woken early by a hurry, or for no reason at all: either way it only goes on sooner.
+                thread::park_timeout(rest);
+            }
+            step_began = Instant::now();
+        })?;
         self.next_spare += 1;
         Ok(spare)
     }

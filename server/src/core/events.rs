@@ -177,6 +177,8 @@ impl Core {
                 self.housekeeping.send(Chore::MakeSpare { bytes });
             }
         }
+        self.housekeeping
+            .hurry(self.log.space.is_waited_for() || self.log.batch.lacks_spare());
         self.process.log_stalled = self.log.space.is_stalled() || self.log.space.has_failed();
         self.commit.seal_if_due(&mut self.log, self.node.synced(), now);
         if !self.stopping {

@@ -26,6 +26,8 @@ struct Failure {
 pub struct Space {
     /// The size that housekeeping is making now.
     asked: Option<u64>,
+    /// Somebody waits for that.
+    asked_in_need: bool,
     /// The largest size that a waiting command needs.
     wanted: Option<u64>,
     failure: Option<Failure>,
@@ -64,6 +66,11 @@ impl Space {
         Reservation::Wait
     }
 
+    /// Whether a command waits for a spare.
+    pub fn is_waited_for(&self) -> bool {
+        self.wanted.is_some() || (self.asked.is_some() && self.asked_in_need)
+    }
+
     /// The size to ask housekeeping for now, if any. `ahead` is the size that the batch wants in reserve.
     /// Calling this is asking: the answer has to be carried out.
     pub fn next_chore(&mut self, ahead: Option<u64>, now: Instant) -> Option<u64> {
@@ -77,6 +84,7 @@ impl Space {
             // the disk is full.
             self.failure = None;
         }
+        let in_need = self.wanted.is_some();
         let wanted = self.wanted.take().or(ahead)?;
         if self
             .failure
@@ -86,6 +94,7 @@ impl Space {
             return None;
         }
         self.asked = Some(wanted);
+        self.asked_in_need = in_need;
         self.asked
     }
 

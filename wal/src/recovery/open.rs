@@ -327,7 +327,8 @@ fn first_spare<S: Storage>(
         Ok(()) => Ok(None),
         Err(NotReserved::NeedsSpare { bytes }) => {
             let spare = Spare { number: 0, bytes };
-            make_spare(storage, spare).map_err(|error| OpenError::write("the next segment", bytes, error))?;
+            make_spare(storage, spare, &mut || {})
+                .map_err(|error| OpenError::write("the next segment", bytes, error))?;
             Ok(Some(spare))
         }
         Err(NotReserved::GroupFull) => unreachable!("the group is empty"),

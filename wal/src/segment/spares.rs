@@ -14,17 +14,31 @@ pub fn spare_name(number: u32) -> String {
     format!("{SPARE_PREFIX}{number}")
 }
 
+/// A spare is written and synced in steps of so many bytes.
+const STEP_BYTES: u64 = 1 << 20;
+
 /// Makes `wal/spare-<number>` of this length: zeros, synced. Without space the partial file is removed and the same call
 /// may be made later. The name itself need not be durable: it changes before anything relies on it.
-pub fn make_spare<S: Storage>(storage: &S, spare: Spare) -> Result<(), WriteError> {
+///
+/// Each step is synced, and `pause` is called between two of them: one sync of 64 MB keeps the log's own syncs, and with
+/// them every client, waiting for half a second.
+pub fn make_spare<S: Storage>(storage: &S, spare: Spare, pause: &mut dyn FnMut()) -> Result<(), WriteError> {
     let name = spare_name(spare.number);
     let file = storage.create(Dir::Wal, &name).map_err(WriteError::Retry)?;
-    if let Err(error) = zero_fill(&file, 0, spare.bytes) {
-        drop(file);
-        // Others wait for the space that a useless half would hold. If it cannot be removed, the next start does it.
-        let _ = storage.remove(Dir::Wal, &name);
-        return Err(WriteError::Retry(error));
+    let mut at = 0;
+    loop {
+        let end = spare.bytes.min(at + STEP_BYTES);
+        if let Err(error) = zero_fill(&file, at, end) {
+            drop(file);
+            // Others wait for the space that a useless half would hold. If it cannot be removed, the next start does it.
+            let _ = storage.remove(Dir::Wal, &name);
+            return Err(WriteError::Retry(error));
+        }
+        sync_file(storage, &file, Dir::Wal, &name)?;
+        if end == spare.bytes {
+            return Ok(());
+        }
+        at = end;
+        pause();
     }
-    sync_file(storage, &file, Dir::Wal, &name)?;
-    Ok(())
 }
