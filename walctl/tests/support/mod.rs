@@ -92,7 +92,7 @@ impl TestLog {
                 bytes,
             };
             self.spares += 1;
-            make_spare(&self.storage, spare).unwrap();
+            make_spare(&self.storage, spare, &mut || {}).unwrap();
             opened.batch.spare_ready(spare);
         }
         opened.batch.reserve(bytes).unwrap();
