@@ -14,7 +14,7 @@ use super::keys::type_name;
 use super::object::is_listpack;
 use super::{Call, Decided, View};
 use crate::decision::Decision;
-use crate::keyspace::HashValue;
+use crate::keyspace::{HashValue, cursor_of, position_of};
 
 /// Entries a step visits when the client does not say.
 const COUNT_DEFAULT: usize = 10;
@@ -85,7 +85,10 @@ fn visit_fields<'k>(
     count: usize,
     visit: &mut dyn FnMut((&'k [u8], &'k [u8])),
 ) -> u64 {
-    let (mut position, mut fields, mut bytes) = (cursor, 0, 0);
+    let Some(mut position) = position_of(cursor) else {
+        return 0;
+    };
+    let (mut fields, mut bytes) = (0, 0);
     for _ in 0..count.max(HSCAN_PARTS_LEAST) {
         let part = hash.part_of(position, count - fields, HSCAN_BYTES_MAX - bytes);
         for (field, value) in part.fields {
@@ -101,7 +104,7 @@ fn visit_fields<'k>(
             break;
         }
     }
-    position
+    cursor_of(position)
 }
 
 fn step<'c, 'k>(next: u64, found: Vec<&'k [u8]>) -> Decision<'c, 'k> {

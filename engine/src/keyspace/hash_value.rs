@@ -252,7 +252,8 @@ impl Field {
 
 impl Hashed for Field {
     fn hash(&self) -> u64 {
-        u64::from_ne_bytes(*self.0.first_chunk().expect("a field has its whole header"))
+        let hash = u64::from_ne_bytes(*self.0.first_chunk().expect("a field has its whole header"));
+        hash >> 32 << 32
     }
 }
 

@@ -49,6 +49,7 @@ use idem_protocol::UnixMs;
 pub use self::entry::{EntryRef, ValueRef};
 pub(crate) use self::hash_value::HashPart;
 pub use self::hash_value::HashValue;
+pub(crate) use self::scan::{cursor_of, position_of};
 
 use self::database::Database;
 use self::garbage::Garbage;

@@ -21,7 +21,7 @@ use hashbrown::hash_table;
 
 use super::memory::held;
 
-/// What a table holds knows its hash.
+/// What a table holds knows its hash. The lower half is zero: nothing more than the upper one is used of a hash.
 pub(super) trait Hashed {
     fn hash(&self) -> u64;
 }
@@ -83,8 +83,8 @@ impl<T> Default for Table<T> {
     }
 }
 
-/// The hash that a partition's table sees. hashbrown picks buckets by the low bits and tags slots with the top 7. Only the
-/// upper 32 bits of a hash are used, as some slots know no more: the topmost choose the partition, the lowest ten the
+/// The hash that a partition's table sees. hashbrown picks buckets by the low bits and tags slots with the top 7. Of the
+/// upper 32 bits of a hash the topmost choose the partition, the lowest ten the
 /// bucket, the next seven the tag. They begin to overlap beyond 32 768 partitions, where tags get weaker bit by bit.
 fn inner(hash: u64) -> u64 {
     let upper = hash >> 32;

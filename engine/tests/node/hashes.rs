@@ -54,6 +54,9 @@ fn step(world: &mut World, cursor: &str, options: &[&str]) -> (String, Vec<Strin
     let [Value::Bulk(next), Value::Array(pairs)] = reply.as_slice() else {
         panic!("a cursor and a list: {reply:?}");
     };
+    // A number that every client keeps whole.
+    let number: Option<u64> = std::str::from_utf8(next).ok().and_then(|next| next.parse().ok());
+    assert!(number.is_some_and(|number| number < 1 << 32), "{next:?}");
     let text = |value: &Value| match value {
         Value::Bulk(bytes) => String::from_utf8_lossy(bytes).into_owned(),
         other => panic!("{other:?}"),
