@@ -59,6 +59,11 @@ const CLOSED_GROUPS_MAX: usize = 64;
 /// The same in bytes: about one full group.
 const CLOSED_BYTES_MAX: usize = 8 << 20;
 
+/// A group leaves after so many turns at the latest.
+const GATHER_TURNS_MAX: u32 = 16;
+/// … and earlier when so many in a row brought nothing.
+const GATHER_IDLE_TURNS: u32 = 2;
+
 /// How often the clients' time limits and the wall clock are looked at.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
 
@@ -360,10 +365,26 @@ impl CoreLoop {
             tokio::task::yield_now().await;
         }
         if wants_hand_over {
-            // Connections that are ready now get their commands into this group: half the syncs at equal load.
-            tokio::task::yield_now().await;
+            self.gather().await;
             self.shard.core.borrow_mut().hand_over();
         }
         signalled
+    }
+
+    /// Lets commands that are ready now get into the group that is about to leave, for as long as each turn of everybody
+    /// else brings new ones. On a busy core that is most clients' next command, and half the syncs at equal load; with
+    /// one client it is one look.
+    async fn gather(&self) {
+        let mut appended = self.shard.core.borrow().log.batch.appended();
+        let mut idle = 0;
+        for _ in 0..GATHER_TURNS_MAX {
+            tokio::task::yield_now().await;
+            let now = self.shard.core.borrow().log.batch.appended();
+            idle = if now == appended { idle + 1 } else { 0 };
+            if idle == GATHER_IDLE_TURNS {
+                break;
+            }
+            appended = now;
+        }
     }
 }
