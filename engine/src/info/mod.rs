@@ -23,7 +23,7 @@ pub const REDIS_VERSION: &str = "7.2.0";
 
 type Section = (&'static str, fn(&mut Page, &ServerFacts, &View<'_>));
 
-const SECTIONS: [Section; 11] = [
+const SECTIONS: [Section; 12] = [
     ("Server", sections::server),
     ("Clients", sections::clients),
     ("Memory", sections::memory),
@@ -31,6 +31,7 @@ const SECTIONS: [Section; 11] = [
     ("Stats", sections::stats),
     ("Replication", sections::replication),
     ("CPU", sections::cpu),
+    ("Errorstats", sections::errorstats),
     ("Cluster", sections::cluster),
     ("Keyspace", sections::keyspace),
     ("Idempotency", sections::idempotency),

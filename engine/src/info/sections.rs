@@ -88,7 +88,7 @@ pub(super) fn stats(page: &mut Page, facts: &ServerFacts, view: &View<'_>) {
     page.line("sync_partial_err", 0);
     page.line("expired_keys", view.counters().expired_keys);
     page.line("evicted_keys", view.counters().evicted_keys);
-    page.line("total_error_replies", view.counters().error_replies);
+    page.line("total_error_replies", view.counters().errors.total());
     page.line(
         "client_query_buffer_limit_disconnections",
         facts.query_buffer_limit_disconnections,
@@ -123,6 +123,13 @@ pub(super) fn replication(page: &mut Page, facts: &ServerFacts, view: &View<'_>)
 pub(super) fn cpu(page: &mut Page, facts: &ServerFacts, _view: &View<'_>) {
     page.line("used_cpu_sys", format_args!("{:.6}", facts.used_cpu_sys));
     page.line("used_cpu_user", format_args!("{:.6}", facts.used_cpu_user));
+}
+
+/// Errors by their codes, those that there were; their sum is `total_error_replies`.
+pub(super) fn errorstats(page: &mut Page, _facts: &ServerFacts, view: &View<'_>) {
+    for (code, count) in view.counters().errors.iter() {
+        page.line(format_args!("errorstat_{code}"), format_args!("count={count}"));
+    }
 }
 
 pub(super) fn cluster(page: &mut Page, _facts: &ServerFacts, _view: &View<'_>) {

@@ -9,6 +9,7 @@ use idem_protocol::{Lsn, UnixMs};
 
 use super::evict::Room;
 use super::{Node, Outcome};
+use crate::counters::ErrorCode;
 use crate::decide::{Call, State, View, decide};
 use crate::decision::{Action, Decision, Effects, Records, Scratch};
 use crate::group;
@@ -143,9 +144,14 @@ impl Node {
                 };
                 encode(&reply, protocol, out);
             }
-            let is_error = reply.is_error();
+            let error = match &reply {
+                Reply::Error(text) => Some(ErrorCode::of(text)),
+                _ => None,
+            };
             drop(reply);
-            self.counters.error_replies += u64::from(is_error);
+            if let Some(code) = error {
+                self.counters.errors.count(code);
+            }
             self.counters.commands += 1;
             self.counters.count(tally);
             session.commands += 1;
@@ -185,10 +191,10 @@ impl Node {
 
     /// An error about the arguments alone: it says nothing about the state and waits for nothing.
     fn refuse(&mut self, session: &mut Session, text: Text, out: &mut Vec<u8>) -> Outcome {
+        self.counters.errors.count(ErrorCode::of(&text));
         encode(&Reply::Error(text), session.protocol, out);
         session.commands += 1;
         self.counters.commands += 1;
-        self.counters.error_replies += 1;
         Outcome::Reply {
             depends_on: Lsn::ZERO,
         }

@@ -234,7 +234,7 @@ fn outcomes_are_counted() {
     assert_eq!(counters.idem_completed, 1);
     assert_eq!(counters.idem_replayed, 1);
     assert_eq!(counters.idem_aborted, 1);
-    assert_eq!((counters.commands, counters.error_replies), (11, 1));
+    assert_eq!((counters.commands, counters.errors.total()), (11, 1));
     assert_eq!(world.session.commands, 11);
     assert_eq!(world.node.keyspace().idem_records(), 1);
 }

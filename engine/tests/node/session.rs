@@ -1,10 +1,10 @@
 //! Commands about the connection and the server. None of them waits for anything.
 
-use idem_engine::{Durability, Outcome};
+use idem_engine::{Durability, MemoryLimit, Outcome};
 use idem_protocol::Lsn;
 use idem_protocol::resp::Protocol;
 
-use crate::support::{World, check, check_in};
+use crate::support::{Mode, World, check, check_in};
 
 #[test]
 fn connection_commands() {
@@ -178,6 +178,7 @@ fn info() {
             "Stats",
             "Replication",
             "CPU",
+            "Errorstats",
             "Cluster",
             "Keyspace",
             "Idempotency",
@@ -207,14 +208,55 @@ fn info() {
         "the role comes first in its section"
     );
     for same in ["INFO default", "INFO ALL", "INFO everything", "INFO all wal"] {
-        assert_eq!(text(&mut world, same).matches("\r\n# ").count(), 10, "{same}");
+        assert_eq!(text(&mut world, same).matches("\r\n# ").count(), 11, "{same}");
     }
     assert!(text(&mut world, "INFO keyspace").starts_with("# Keyspace\r\ndb0:"));
     assert_eq!(text(&mut world, "INFO wal IDEMPOTENCY").matches("# ").count(), 2);
     assert_eq!(text(&mut world, "INFO nosuch"), "");
+    assert_eq!(text(&mut world, "INFO errorstats"), "# Errorstats\r\n");
     // RESP3 has a type for it.
     world.session.protocol = Protocol::Resp3;
     assert!(world.line("INFO cpu").text().starts_with("Verbatim"));
+}
+
+/// The lines of one section of INFO, without its name.
+fn section(world: &mut World, name: &str) -> Vec<String> {
+    let reply = world.line(&format!("INFO {name}")).reply.unwrap();
+    let text = String::from_utf8(reply.as_bytes().unwrap().to_vec()).unwrap();
+    text.lines().skip(1).map(str::to_owned).collect()
+}
+
+/// An operator sees that writes are refused, and why, without reading any client's log.
+#[test]
+fn errors_are_counted_by_their_codes() {
+    let mut world = World::new(Durability::Always);
+    check_in(
+        &mut world,
+        r#"
+        SET s v => OK
+        NOSUCH => -ERR
+        GET => -ERR
+        HGET s f => -WRONGTYPE
+        HELLO 9 => -NOPROTO
+        "#,
+    );
+    world.log.mode = Mode::NoSpace;
+    check_in(&mut world, "SET t v => -MISCONF");
+    world.log.mode = Mode::Granted;
+    world.node.limit_memory(MemoryLimit {
+        bytes: 1,
+        ..MemoryLimit::default()
+    });
+    check_in(&mut world, "SET t v => -OOM\nSET t v => -OOM\nGET t => nil");
+    let expected = [
+        "errorstat_ERR:count=2",
+        "errorstat_MISCONF:count=1",
+        "errorstat_NOPROTO:count=1",
+        "errorstat_OOM:count=2",
+        "errorstat_WRONGTYPE:count=1",
+    ];
+    assert_eq!(section(&mut world, "errorstats"), expected);
+    assert!(section(&mut world, "stats").contains(&"total_error_replies:7".to_owned()));
 }
 
 /// What says nothing about the data goes out at once, however far the disk is behind.
