@@ -228,7 +228,7 @@ impl Facts for FactsView<'_> {
             maxclients: count(process.identity.maxclients),
             client_buffers_bytes: count(peers.buffers_bytes()),
             used_memory_rss: memory.resident,
-            used_memory_peak: memory.peak,
+            used_memory_rss_peak: memory.peak,
             total_system_memory: total_memory(),
             loading: false,
             clock_ahead_ms: clock.ahead_ms(),

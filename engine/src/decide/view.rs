@@ -23,6 +23,8 @@ pub(crate) struct State<'k> {
     pub(crate) epoch: Epoch,
     pub(crate) bulk_bytes_max: usize,
     pub(crate) memory_limit: MemoryLimit,
+    /// The most that ever counted against it, in bytes.
+    pub(crate) peak_bytes: u64,
     /// What the clock says. `now` stays behind it while the log cannot be written.
     pub(crate) clock: UnixMs,
     /// What an access would be noted with; `None` when none is.
@@ -77,6 +79,11 @@ impl<'k> View<'k> {
     /// What counts against it, in bytes.
     pub fn used_bytes(&self) -> u64 {
         used_bytes(self.state.keyspace)
+    }
+
+    /// The most that ever did, as far as somebody looked: ten times a second, and with every INFO.
+    pub const fn peak_bytes(&self) -> u64 {
+        self.state.peak_bytes
     }
 
     /// What does not, in bytes.

@@ -46,7 +46,7 @@ pub struct ServerFacts {
     /// Resident bytes of the process.
     pub used_memory_rss: u64,
     /// The most bytes that ever were resident.
-    pub used_memory_peak: u64,
+    pub used_memory_rss_peak: u64,
     /// Bytes of memory in the machine, 0 when unknown.
     pub total_system_memory: u64,
 

@@ -32,8 +32,9 @@ pub(super) fn clients(page: &mut Page, facts: &ServerFacts, _view: &View<'_>) {
 
 pub(super) fn memory(page: &mut Page, facts: &ServerFacts, view: &View<'_>) {
     page.bytes("used_memory", view.used_bytes());
+    page.bytes("used_memory_peak", view.peak_bytes());
     page.bytes("used_memory_rss", facts.used_memory_rss);
-    page.bytes("used_memory_peak", facts.used_memory_peak);
+    page.bytes("used_memory_rss_peak", facts.used_memory_rss_peak);
     page.line("used_memory_dataset", view.statistics().memory_bytes());
     page.bytes("total_system_memory", facts.total_system_memory);
     let limit = view.memory_limit();

@@ -66,6 +66,11 @@ impl Node {
         used_bytes(&self.keyspace)
     }
 
+    /// Looks at how much is used. It is too much work for every command: ticks do it, and INFO.
+    pub(super) fn note_peak(&mut self) {
+        self.peak_bytes = self.peak_bytes.max(self.used_bytes());
+    }
+
     /// Whether more is used than allowed.
     pub(super) fn is_full(&self) -> bool {
         self.memory_limit.bytes != 0 && self.memory_limit.is_exceeded_by(self.used_bytes())

@@ -1,7 +1,7 @@
 //! One command, from its arguments to its reply.
 
 use idem_protocol::command::errors::Text;
-use idem_protocol::command::{self, Flags};
+use idem_protocol::command::{self, CommandId, Flags};
 use idem_protocol::resp::Args;
 use idem_protocol::resp::encode::{Reply, encode};
 use idem_protocol::wal::{RECORD_BYTES_MAX, Record};
@@ -56,6 +56,10 @@ impl Node {
         let mut no_room = false;
         let clock = now.max(self.barrier.log_time());
         self.random.step();
+        if route.spec.id == CommandId::Info {
+            // So that no INFO ever shows a lower peak than one before it.
+            self.note_peak();
+        }
         loop {
             // New for each decision: what one of them computed is not what the next one would.
             let scratch = Scratch::default();
@@ -77,6 +81,7 @@ impl Node {
                 epoch: self.epoch,
                 bulk_bytes_max: self.config.bulk_bytes_max,
                 memory_limit: self.memory_limit,
+                peak_bytes: self.peak_bytes,
                 clock,
                 access_clock: self
                     .memory_limit

@@ -106,6 +106,8 @@ pub struct Node {
     epoch: Epoch,
     random: Random,
     memory_limit: MemoryLimit,
+    /// The most that counted against the limit, of the looks that were taken.
+    peak_bytes: u64,
     /// The last search for a key to evict found none.
     found_nothing: bool,
     /// When serving began: accesses are counted from here.
@@ -133,6 +135,7 @@ impl Node {
             epoch: Epoch::default(),
             random: Random::seeded(config.hash_seed),
             memory_limit: MemoryLimit::default(),
+            peak_bytes: 0,
             found_nothing: false,
             opened_at: UnixMs::ZERO,
             recovered_end: Lsn::ZERO,

@@ -32,6 +32,8 @@ impl Node {
         #[cfg(feature = "sabotage")]
         self.append_late_deadlines(now, log);
 
+        // Before anything is given back.
+        self.note_peak();
         let reclaimed = self.keyspace.reclaim(self.barrier.settled_time(), RECLAIM_BUDGET);
         self.counters.expired_keys += reclaimed.count as u64;
         if !reclaimed.more {

@@ -259,6 +259,35 @@ fn errors_are_counted_by_their_codes() {
     assert!(section(&mut world, "stats").contains(&"total_error_replies:7".to_owned()));
 }
 
+/// The peak is one of `used_memory`, is seen by a tick as well as by INFO, and never goes back.
+#[test]
+fn the_peak_of_memory_stays() {
+    let mut world = World::new(Durability::Always);
+    let number = |world: &mut World, name: &str| -> u64 {
+        let lines = section(world, "memory");
+        let value = lines
+            .iter()
+            .find_map(|line| line.strip_prefix(&format!("{name}:")));
+        value.unwrap().parse().unwrap()
+    };
+    world.line("SET k v");
+    let small = number(&mut world, "used_memory_peak");
+    assert_eq!(small, number(&mut world, "used_memory"));
+    let value = "v".repeat(20_000);
+    world.line(&format!("SET k {value}"));
+    world.tick();
+    world.line("SET k v");
+    let peak = number(&mut world, "used_memory_peak");
+    assert!(peak >= small + 20_000, "{small}, {peak}");
+    assert!(number(&mut world, "used_memory") < peak);
+    world.line(&format!("SET k {value}{value}"));
+    let higher = number(&mut world, "used_memory_peak");
+    assert!(higher >= small + 40_000, "{small}, {higher}");
+    world.line("FLUSHALL");
+    world.tick();
+    assert_eq!(number(&mut world, "used_memory_peak"), higher);
+}
+
 /// What says nothing about the data goes out at once, however far the disk is behind.
 #[test]
 fn nothing_of_this_waits() {
