@@ -15,6 +15,9 @@ use super::{Call, Decided, View};
 use crate::decision::Decision;
 use crate::keyspace::ValueRef;
 
+const SYNTAX: &str =
+    "ERR syntax error: behind window_ms come SLIDING, or TOKENS [COST n], then WITHRETRY, in this order";
+
 /// What a client asked for.
 struct Asked {
     call: limit::Call,
@@ -71,12 +74,12 @@ fn asked(call: Call<'_>) -> Result<Asked, Text> {
     } else if words.next_if(|word| is(word, "TOKENS")).is_some() {
         mode = Mode::Tokens;
         if words.next_if(|word| is(word, "COST")).is_some() {
-            cost = Some(words.next().ok_or_else(errors::syntax)?);
+            cost = Some(words.next().ok_or(SYNTAX)?);
         }
     }
     let with_retry = words.next_if(|word| is(word, "WITHRETRY")).is_some();
     if words.next().is_some() {
-        return Err(errors::syntax());
+        return Err(SYNTAX.into());
     }
     let most = if mode == Mode::Tokens { BUCKET_MAX } else { MAX_MAX };
     let max = number("max", call.arg(2), most)?;
