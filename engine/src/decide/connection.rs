@@ -1,4 +1,4 @@
-//! Commands about the connection itself: `PING`, `ECHO`, `SELECT`, `HELLO`, `CLIENT`, `RESET`, `QUIT`.
+//! Commands about the connection itself: `AUTH`, `PING`, `ECHO`, `SELECT`, `HELLO`, `CLIENT`, `RESET`, `QUIT`.
 //!
 //! They say nothing about the state, so their replies wait for nothing but the replies before them.
 
@@ -17,6 +17,20 @@ use crate::session::SessionChange;
 /// Longest name that a connection may give itself, its library or the library's version. Redis has no limit; here a
 /// name is held for as long as its connection, and ten thousand connections must not hold gigabytes of them.
 const NAME_BYTES_MAX: usize = 1024;
+
+/// There are no users to log in as. Accepting any password would let a client believe that it was checked; and to an
+/// unknown command the error repeats the arguments, which a password must not be.
+const NO_PASSWORD: &str = "ERR AUTH <password> called without any password configured for the default user. Are you sure \
+                           your configuration is correct?";
+
+/// `AUTH [user] password`.
+pub(super) fn auth<'c, 'k>(call: Call<'c>) -> Decided<'c, 'k> {
+    Err(if call.args.len() > 3 {
+        errors::syntax()
+    } else {
+        NO_PASSWORD.into()
+    })
+}
 
 pub(super) fn ping<'c: 'k, 'k>(call: Call<'c>) -> Decided<'c, 'k> {
     match call.args.len() {
@@ -90,12 +104,7 @@ pub(super) fn hello<'c: 'k, 'k>(call: Call<'c>, view: &View<'k>) -> Decided<'c, 
         }
     }
     if login {
-        // There are no users to log in as. Accepting any password would let a client believe that it was checked.
-        return Err(
-            "ERR AUTH <password> called without any password configured for the default user. \
-                    Are you sure your configuration is correct?"
-                .into(),
-        );
+        return Err(NO_PASSWORD.into());
     }
     let fields = [
         ("server", Reply::text(SERVER_NAME)),

@@ -136,6 +136,7 @@ pub fn decide<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decision<'c, '
         CommandId::Config => config::decide(call, view),
         CommandId::Debug => debug::decide(call, view),
         CommandId::Time => introspect::time(view),
+        CommandId::Auth => connection::auth(call),
         CommandId::Client => connection::client(call, view),
         CommandId::Echo => connection::echo(call),
         CommandId::Hello => connection::hello(call, view),

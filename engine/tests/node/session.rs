@@ -77,6 +77,9 @@ fn hello() {
         HELLO 4 => -NOPROTO unsupported protocol version
         HELLO x => -ERR Protocol version is not an integer or out of range
         HELLO 3 AUTH default secret => -ERR AUTH <password> called without any password configured
+        AUTH secret => -ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?
+        AUTH default secret => -ERR AUTH <password> called without any password configured
+        AUTH default secret more => -ERR syntax error
         HELLO 3 SETNAME => -ERR Syntax error in HELLO option 'SETNAME'
         HELLO 3 WHAT => -ERR Syntax error in HELLO option 'WHAT'
         HELLO 3 SETNAME "a b" => -ERR Client names cannot contain

@@ -64,6 +64,7 @@ pub enum CommandId {
     Hsetnx,
     Hstrlen,
     Hvals,
+    Auth,
     Client,
     Echo,
     Hello,

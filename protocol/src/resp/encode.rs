@@ -65,11 +65,6 @@ impl<'a> Reply<'a> {
     pub const fn text(text: &'a str) -> Reply<'a> {
         Reply::Bulk(text.as_bytes())
     }
-
-    /// Whether this is an error.
-    pub const fn is_error(&self) -> bool {
-        matches!(self, Reply::Error(_))
-    }
 }
 
 /// Appends `reply` to `out` as `protocol` writes it.

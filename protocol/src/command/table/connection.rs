@@ -8,6 +8,23 @@ const ANYTIME: Flags = Flags::LOADING.with(Flags::STALE);
 const FAST: Categories = Categories::FAST.with(Categories::CONNECTION);
 const EVERY_NODE: &[&str] = &["request_policy:all_nodes", "response_policy:all_succeeded"];
 
+/// It is here so that it can be refused in Redis's words.
+pub(super) const AUTH: CommandSpec = CommandSpec {
+    id: CommandId::Auth,
+    name: "auth",
+    arity: -2,
+    flags: ANYTIME
+        .with(Flags::FAST)
+        .with(Flags::NOSCRIPT)
+        .with(Flags::NO_AUTH)
+        .with(Flags::ALLOW_BUSY),
+    categories: FAST,
+    summary: "Authenticates the connection. There are no users yet: always an error.",
+    group: "connection",
+    syntax: "[username] password",
+    ..BASE
+};
+
 pub(super) const CLIENT: CommandSpec = CommandSpec {
     id: CommandId::Client,
     name: "client",

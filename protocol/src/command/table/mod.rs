@@ -66,6 +66,7 @@ pub(super) static TABLE: [CommandSpec; COUNT] = [
     hash::HSETNX,
     hash::HSTRLEN,
     hash::HVALS,
+    connection::AUTH,
     connection::CLIENT,
     connection::ECHO,
     connection::HELLO,
