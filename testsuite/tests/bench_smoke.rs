@@ -42,12 +42,44 @@ fn every_part_of_the_comparison_runs_on_both_servers() {
         "### One client",
         "### 300 pending records",
         "### Snapshots while serving",
-        "### What has to be reached",
+        "A check of the tool",
     ] {
         assert!(report.contains(part), "no `{part}` in\n{report}");
     }
+    // A few hundred operations say nothing about goals.
+    assert!(!report.contains("What has to be reached"), "{report}");
     let left: Vec<_> = std::fs::read_dir(directory.path())
         .expect("the directory is there")
         .collect();
     assert!(left.is_empty(), "the benchmark left {left:?}");
+}
+
+/// `cargo xtask bench --help` prints the kept text, because building the benchmark for it would take minutes.
+#[test]
+fn the_help_is_the_one_that_is_kept() {
+    let output = Command::new(env!("CARGO_BIN_EXE_bench"))
+        .arg("--help")
+        // The width of a terminal must not matter.
+        .env_remove("COLUMNS")
+        .stdin(Stdio::null())
+        .output()
+        .expect("the benchmark starts");
+    let help = String::from_utf8_lossy(&output.stdout);
+    let kept = include_str!("../src/bin/bench-help.txt");
+    assert!(
+        help == kept,
+        "testsuite/src/bin/bench-help.txt has to be:\n{help}"
+    );
+}
+
+#[test]
+fn a_check_of_the_tool_is_no_result() {
+    for flag in ["--strict", "--write-docs"] {
+        let output = Command::new(env!("CARGO_BIN_EXE_bench"))
+            .args(["--quick", flag])
+            .output()
+            .expect("the benchmark starts");
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains(flag), "{flag}: {said}");
+    }
 }

@@ -1,17 +1,26 @@
 //! `cargo xtask bench`: builds the programs that are measured, as they are shipped, and runs the comparison with Redis.
 //!
-//! The comparison and its options are the program `bench` of the package `idem-testsuite`; `cargo xtask bench --help` is
-//! its help. Here is only what cargo has to do before.
+//! The comparison and its options are the program `bench` of the package `idem-testsuite`. Here is only what cargo has to do
+//! before, and the text of its help: who asks which options there are does not want to wait for a release build.
 
 use std::ffi::OsString;
+use std::io::Write;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use crate::binaries::{cargo, executables};
 use crate::failure::Failure;
 
+/// What `bench --help` prints; a test of the benchmark's holds the two equal.
+const HELP: &str = include_str!("../../testsuite/src/bin/bench-help.txt");
+
 /// Builds and runs it with `arguments`; its output is the task's.
 pub(crate) fn run(arguments: &[OsString]) -> Result<(), Failure> {
+    if arguments.iter().any(|word| word == "--help" || word == "-h") {
+        return std::io::stdout()
+            .write_all(HELP.as_bytes())
+            .map_err(Failure::io("printing the help"));
+    }
     // Two calls: cargo chooses the features of shared crates per call, and what is measured must be what is shipped.
     let [idemd, walctl] = build(&["idem-server", "walctl"], ["idemd", "walctl"])?;
     let [bench] = build(&["idem-testsuite"], ["bench"])?;

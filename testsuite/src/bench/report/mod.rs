@@ -31,17 +31,35 @@ fn digits(value: f64, digits: usize) -> String {
 
 /// The whole report: where and with what, what was found, what had to be reached.
 pub fn render(machine: &[(&'static str, String)], results: &Results) -> String {
+    let targets = targets::render(&targets::all(results));
+    let report = found(machine, results) + "### What has to be reached\n\n" + &targets;
+    report.trim_end().to_owned() + "\n"
+}
+
+/// The report of a run that is too short for numbers: they are shown, because that they come about is what was asked, and
+/// nothing is said about how good they are.
+pub fn check_of_the_tool(machine: &[(&'static str, String)], results: &Results) -> String {
+    let report = CHECK_OF_THE_TOOL.to_owned() + &found(machine, results);
+    report.trim_end().to_owned() + "\n"
+}
+
+const CHECK_OF_THE_TOOL: &str = "\
+**A check of the tool: every part of the benchmark works.** So few operations were measured that the numbers below mean
+nothing, and none of them is judged.
+
+";
+
+/// Where and with what, and what was found.
+fn found(machine: &[(&'static str, String)], results: &Results) -> String {
     let machine = machine.iter().map(|(what, text)| format!("* {what}: {text}\n"));
-    let parts = [
+    [
         machine.collect::<String>() + "\n",
         phases::render(&results.runs),
         single::latencies(&results.latencies),
         single::inserts(&results.inserts),
         single::snapshots(&results.snapshots),
-        "### What has to be reached\n\n".to_owned(),
-        targets::render(&targets::all(results)),
-    ];
-    parts.concat().trim_end().to_owned() + "\n"
+    ]
+    .concat()
 }
 
 #[cfg(test)]
