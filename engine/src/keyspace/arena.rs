@@ -8,20 +8,24 @@
 //! * **handle**: 32 bits that name a cell. A table slot or an index holds four bytes instead of a pointer of eight or
 //!   sixteen, and a cell has no header of an allocator: of a million entries, both together are a fifth of their memory.
 //! * **open page**: one with a cell to give away.
+//! * **to evacuate** a page: to move what is left in it elsewhere, so that it goes back to the allocator.
 //!
 //! # Invariants
 //!
-//! 1. A handle that was given out names its cell until it is freed; cells never move.
+//! 1. A handle that was given out names its cell until it is freed; the arena moves nothing by itself.
 //! 2. Memory of a page that was never used is never touched: what is resident grows with what is stored.
 //! 3. A page whose cells are all free goes back to the allocator, save for one of each size while others of that size are
 //!    in use (so that one entry that comes and goes does not cost a page each time).
 //! 4. The first pages of a size are small and later ones larger: a page that is not full wastes a sixteenth of what its size
 //!    has in use, at most.
 //!
-//! # Deliberately absent
+//! # Pages that are partly in use
 //!
-//! What a cell contains, and moving cells together. A change of sizes leaves pages that are partly in use, as with any
-//! allocator by size classes: [`Arena::held_bytes`] says what they take, [`Arena::used_bytes`] what is stored.
+//! A change of sizes leaves pages of which little is in use, as with any allocator by size classes. Whoever owns the cells
+//! can move them: [`Arena::begin_evacuation`] names a page that is worth it and gives none of its cells away any more.
+//! [`Arena::held_bytes`] says what pages take, [`Arena::used_bytes`] what is stored.
+//!
+//! Deliberately absent: what a cell contains.
 
 use std::mem::size_of;
 
@@ -43,6 +47,8 @@ const CELL_BITS: u32 = 12;
 const CELLS_MAX: usize = 1 << CELL_BITS;
 /// Fewer cells than this do not pay for a page.
 const CELLS_MIN: usize = 4;
+/// Pages of one size that are looked at for one to evacuate.
+const OPEN_PAGES_SEEN: usize = 16;
 const NO_CELL: u16 = u16::MAX;
 const NOT_OPEN: u32 = u32::MAX;
 /// The class of pages with one entry of any size.
@@ -95,6 +101,8 @@ struct Page {
     free: u16,
     /// Where the page stands in its class's list of open ones.
     open_at: u32,
+    /// It is being evacuated: nothing comes in.
+    leaving: bool,
 }
 
 impl Page {
@@ -146,6 +154,16 @@ struct Class {
     spare: Option<u32>,
     /// Cells in use.
     live: usize,
+    /// Cells of all its pages.
+    cells: usize,
+}
+
+/// How far the evacuation of a page has come.
+#[derive(Debug)]
+pub(super) struct Evacuation {
+    page: usize,
+    next: usize,
+    end: usize,
 }
 
 /// All cells of a database.
@@ -155,6 +173,8 @@ pub(super) struct Arena {
     /// Numbers of pages that were given back.
     vacant: Vec<u32>,
     classes: Vec<Class>,
+    /// Where the search for a sparse page goes on.
+    look: usize,
     used_bytes: usize,
     held_bytes: usize,
 }
@@ -224,6 +244,13 @@ impl Arena {
         }
         self.used_bytes -= page.cell_bytes;
         self.classes[class].live -= 1;
+        if page.leaving {
+            if is_empty {
+                page.leaving = false;
+                self.release(number);
+            }
+            return;
+        }
         if is_empty && !was_full {
             self.close(number);
         }
@@ -252,6 +279,75 @@ impl Arena {
         self.held_bytes + self.books_bytes()
     }
 
+    /// The page whose evacuation gains most. A gain it must be, or the work would never end: what is left in it has to fit
+    /// the free cells of its size elsewhere, or new pages of half its length. Looks at a few pages of each size, at others
+    /// each time.
+    fn sparsest(&mut self) -> Option<usize> {
+        self.look = self.look.wrapping_add(OPEN_PAGES_SEEN);
+        let mut best = None;
+        for (
+            class,
+            Class {
+                open, cells, live, ..
+            },
+        ) in self.classes.iter().enumerate()
+        {
+            let from = self.look.checked_rem(open.len()).unwrap_or(0);
+            for number in open
+                .iter()
+                .cycle()
+                .skip(from)
+                .take(open.len().min(OPEN_PAGES_SEEN))
+            {
+                let page = &self.pages[*number as usize];
+                let page_live = usize::from(page.live);
+                let page_free = page.capacity() - page_live;
+                let free_elsewhere = (cells - live).saturating_sub(page_free);
+                let new_page = self.new_page_cells(class, page.cell_bytes);
+                let gains = page_live <= free_elsewhere
+                    || page_live.next_multiple_of(new_page) <= page.capacity() / 2;
+                let gain = page_free * page.cell_bytes;
+                if gains && page_free >= page_live && best.is_none_or(|(most, _)| gain > most) {
+                    best = Some((gain, *number as usize));
+                }
+            }
+        }
+        best.map(|(_, number)| number)
+    }
+
+    /// Chooses a page to be evacuated and gives none of its cells away any more: how many of its cells, from the first on,
+    /// may be in use. When the last one has been freed the page goes back by itself.
+    pub(super) fn begin_evacuation(&mut self) -> Option<Evacuation> {
+        let number = self.sparsest()?;
+        self.close(number);
+        let page = &mut self.pages[number];
+        page.leaving = true;
+        Some(Evacuation {
+            page: number,
+            next: 0,
+            end: usize::from(page.fresh),
+        })
+    }
+
+    /// The next cell of a page that is being evacuated, in use or not; none when there is nothing left to do.
+    pub(super) fn next_to_move(&self, evacuation: &mut Evacuation) -> Option<Handle> {
+        // The page may have gone, and its number to another one, because its entries were removed meanwhile.
+        if evacuation.next == evacuation.end || !self.pages[evacuation.page].leaving {
+            return None;
+        }
+        evacuation.next += 1;
+        Some(Handle::new(evacuation.page, evacuation.next - 1))
+    }
+
+    /// Gives an empty page that was kept for the next entry back; false when there is none.
+    pub(super) fn release_spare(&mut self) -> bool {
+        let spare = self.classes.iter_mut().find_map(|class| class.spare.take());
+        if let Some(number) = spare {
+            self.release(number as usize);
+        }
+        spare.is_some()
+    }
+
     /// Gives back up to `budget` pages of an arena that is no longer used; true when nothing is left.
     pub(super) fn discard(&mut self, budget: &mut usize) -> bool {
         while *budget > 0 && self.pages.pop().is_some() {
@@ -272,11 +368,18 @@ impl Arena {
                 .map(|page| usize::from(page.live))
                 .sum();
             assert_eq!(live, counted.live, "class {class}");
+            let cells: usize = self
+                .pages
+                .iter()
+                .filter(of_class(class))
+                .map(Page::capacity)
+                .sum();
+            assert_eq!(cells, counted.cells, "class {class}");
             let open = self
                 .pages
                 .iter()
                 .filter(of_class(class))
-                .filter(|page| !page.is_full() && page.live > 0)
+                .filter(|page| !page.is_full() && page.live > 0 && !page.leaving)
                 .count();
             assert_eq!(open, counted.open.len(), "class {class}");
         }
@@ -317,6 +420,12 @@ impl Arena {
     }
 
     fn new_page(&mut self, class: usize, cell_bytes: usize) -> usize {
+        let cells = self.new_page_cells(class, cell_bytes);
+        self.add_page(class, cell_bytes, cells)
+    }
+
+    /// How many cells the next page of a class gets.
+    fn new_page_cells(&self, class: usize, cell_bytes: usize) -> usize {
         let sixteenth = self.classes[class].live * cell_bytes / 16;
         let mut page_bytes = PAGE_BYTES_MIN;
         while page_bytes < PAGE_BYTES_MAX && page_bytes * PAGE_GROWTH <= sixteenth {
@@ -327,8 +436,7 @@ impl Arena {
         } else {
             1
         };
-        let cells = (page_bytes / cell_bytes).clamp(least, CELLS_MAX);
-        self.add_page(class, cell_bytes, cells)
+        (page_bytes / cell_bytes).clamp(least, CELLS_MAX)
     }
 
     fn add_page(&mut self, class: usize, cell_bytes: usize, cells: usize) -> usize {
@@ -341,8 +449,12 @@ impl Arena {
             fresh: 0,
             free: NO_CELL,
             open_at: NOT_OPEN,
+            leaving: false,
         };
         self.held_bytes += held(page.cells.len());
+        if let Some(class) = self.classes.get_mut(class) {
+            class.cells += cells;
+        }
         match self.vacant.pop() {
             Some(number) => {
                 self.pages[number as usize] = page;
@@ -356,7 +468,11 @@ impl Arena {
     }
 
     fn release(&mut self, number: usize) {
-        let cells = std::mem::take(&mut self.pages[number].cells);
+        let page = &mut self.pages[number];
+        if let Some(class) = self.classes.get_mut(page.class) {
+            class.cells -= page.cells.len() / page.cell_bytes;
+        }
+        let cells = std::mem::take(&mut page.cells);
         self.held_bytes -= held(cells.len());
         self.vacant.push(page_number(number));
     }

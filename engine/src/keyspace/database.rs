@@ -1,7 +1,7 @@
 //! One database: the table of its entries and the wheel of their deadlines, kept in step.
 
 use super::arena::{Arena, Handle};
-use super::entry::{Content, Entries, EntryRef};
+use super::entry::{Content, Entries, EntryRef, Moving};
 use super::garbage::Garbage;
 use super::hash_value::HashValue;
 use super::hasher::KeyHasher;
@@ -11,6 +11,9 @@ use super::wheel::{Moved, SlotId, Step, Wheel};
 
 /// Why an entry that the wheel names is always found.
 const INDEX_IS_EXACT: &str = "each handle in a wheel belongs to one entry, which is in the table";
+
+/// Free memory up to this is not worth moving anything.
+const SPARSE_BYTES_MIN: usize = 1 << 20;
 
 /// What a table slot holds: where the entry is, and the upper half of its key's hash.
 #[derive(Clone, Copy, Debug)]
@@ -255,6 +258,41 @@ impl Database {
         work
     }
 
+    /// Moves entries together while more than a fifth of what is held is free, so that pages go back.
+    pub(super) fn compact(&mut self, budget: usize, hasher: &KeyHasher) -> Work {
+        let mut work = Work::default();
+        while self.is_sparse() {
+            if work.touched >= budget {
+                work.more = true;
+                break;
+            }
+            work.touched += 1;
+            match self.entries.move_one() {
+                None => break,
+                Some(Moving::Nothing) => {}
+                Some(Moving::Entry { from, to }) => self.has_moved(from, to, hasher),
+            }
+        }
+        work
+    }
+
+    fn is_sparse(&self) -> bool {
+        let (held, used) = (self.entries.held_bytes(), self.entries.used_bytes());
+        held - used > used / 4 + SPARSE_BYTES_MIN
+    }
+
+    /// Puts the new handle where the old one was.
+    fn has_moved(&mut self, from: Handle, to: Handle, hasher: &KeyHasher) {
+        let entry = self.entries.get(to);
+        let (deadline, place) = (entry.deadline_ms(), entry.place());
+        let hash = hasher.hash(entry.key());
+        let slot = self.table.find_mut(hash, |slot| slot.handle == from);
+        slot.expect(INDEX_IS_EXACT).handle = to;
+        if deadline != 0 {
+            self.wheel.replace(deadline, place, to);
+        }
+    }
+
     /// What was past when it came is looked at one by one: it is in no order, and rarely more than a handful.
     fn reclaim_past(
         &mut self,
@@ -295,9 +333,11 @@ impl Database {
             work.touched += 1;
             let entry = self.entries.get(handle);
             let (deadline, place) = (entry.deadline_ms(), entry.place());
+            // An entry that is alone in its wheel leaves it empty for a moment; the wheel goes on where it stood.
+            let time = self.wheel.position_ms();
             let moved = self.wheel.remove(deadline, place);
             debug_assert!(moved.is_none(), "the last one leaves no gap");
-            self.link(handle, deadline, deadline);
+            self.link(handle, deadline, time);
         }
     }
 
@@ -357,6 +397,11 @@ impl Database {
             self.idem_records,
             count(self.iter().filter(EntryRef::is_idem).count())
         );
+    }
+
+    #[cfg(test)]
+    pub(super) fn wheel(&self) -> &Wheel {
+        &self.wheel
     }
 
     #[cfg(test)]

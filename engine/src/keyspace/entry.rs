@@ -8,7 +8,7 @@
 use idem_protocol::Deadline;
 use idem_protocol::idem::IdemRecord;
 
-use super::arena::{Arena, Handle};
+use super::arena::{Arena, Evacuation, Handle};
 use super::hash_value::HashValue;
 use super::slab::Slab;
 use super::wheel::Place;
@@ -25,6 +25,8 @@ const HEADER_BYTES: usize = 25;
 const FLAG_IDEM: u8 = 1;
 /// Flag: the value is a hash.
 const FLAG_HASH: u8 = 2;
+/// Flag: the cell holds an entry. Whoever moves the cells of a page finds out by it which are in use.
+const FLAG_ENTRY: u8 = 4;
 /// The wheel's level stands in the flags' upper half.
 const LEVEL_SHIFT: u32 = 4;
 
@@ -44,6 +46,17 @@ pub(super) struct Entries {
     hashes: Slab<HashValue>,
     /// Bytes behind the hashes, without their places in the slab.
     hash_bytes: usize,
+    /// The page that is being emptied.
+    evacuation: Option<Evacuation>,
+}
+
+/// What a step of moving entries together did.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Moving {
+    /// No entry moved; there may be more to do.
+    Nothing,
+    /// An entry has another handle.
+    Entry { from: Handle, to: Handle },
 }
 
 impl Entries {
@@ -68,7 +81,7 @@ impl Entries {
         put_u32(cell, TOUCHED_AT, 0);
         put_u32(cell, KEY_BYTES_AT, length(key.len()));
         put_u32(cell, VALUE_BYTES_AT, value_number);
-        cell[FLAGS_AT] = flags | (Place::NOWHERE.level << LEVEL_SHIFT);
+        cell[FLAGS_AT] = FLAG_ENTRY | flags | (Place::NOWHERE.level << LEVEL_SHIFT);
         let value_at = HEADER_BYTES + key.len();
         cell[HEADER_BYTES..value_at].copy_from_slice(key);
         match content {
@@ -93,8 +106,37 @@ impl Entries {
             self.hash_bytes -= value.heap_bytes();
             Some(value)
         };
-        self.arena.remove(handle);
+        self.free(handle);
         value
+    }
+
+    fn free(&mut self, handle: Handle) {
+        self.arena.get_mut(handle)[FLAGS_AT] = 0;
+        self.arena.remove(handle);
+    }
+
+    /// The next entry that has to move so that a page can go back, with what it is in now and what it has become; none when
+    /// no page is worth it. Whoever calls puts the new handle where the old one was.
+    pub(super) fn move_one(&mut self) -> Option<Moving> {
+        let Some(evacuation) = &mut self.evacuation else {
+            if self.arena.release_spare() {
+                return Some(Moving::Nothing);
+            }
+            self.evacuation = Some(self.arena.begin_evacuation()?);
+            return Some(Moving::Nothing);
+        };
+        let Some(from) = self.arena.next_to_move(evacuation) else {
+            self.evacuation = None;
+            return Some(Moving::Nothing);
+        };
+        if self.arena.get(from)[FLAGS_AT] & FLAG_ENTRY == 0 {
+            return Some(Moving::Nothing);
+        }
+        let bytes = self.arena.get(from).to_vec();
+        let to = self.arena.add(bytes.len());
+        self.arena.get_mut(to).copy_from_slice(&bytes);
+        self.free(from);
+        Some(Moving::Entry { from, to })
     }
 
     pub(super) fn get(&self, handle: Handle) -> EntryRef<'_> {

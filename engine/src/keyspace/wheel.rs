@@ -250,6 +250,11 @@ impl Wheel {
         tick(up_to.saturating_add(1), 0)
     }
 
+    /// The time at which the position's slot begins.
+    pub(super) fn position_ms(&self) -> u64 {
+        self.position << TICK_SHIFT
+    }
+
     /// A slot that is open and still holds entries, fine levels first.
     pub(super) fn ahead(&self) -> Option<SlotId> {
         (1..LEVELS).find_map(|level| {

@@ -163,3 +163,72 @@ fn a_flush_is_paid_for_later() {
     assert!(keyspace.memory_bytes() < full / 2, "{}", keyspace.memory_bytes());
     assert_eq!(keyspace.len(0), 20_000);
 }
+
+/// Pages of which little is left are emptied and go back, also while keys of those pages come, change and go; nothing is
+/// lost or found twice, and the work ends.
+#[test]
+fn what_is_left_of_many_pages_moves_together() {
+    let mut keyspace = Keyspace::new(16, [1, 2, 3, 4]);
+    let mut model = std::collections::BTreeMap::new();
+    let put_sized = |keyspace: &mut Keyspace, key: u32, bytes: usize, deadline: u64| {
+        let value = vec![key.to_be_bytes()[3]; bytes];
+        let record = Record::StringPut {
+            key: &key.to_be_bytes(),
+            deadline: Deadline::at(deadline),
+            value: &value,
+        };
+        keyspace.apply(NOW, 0, &record);
+        value
+    };
+    let mut key = 0;
+    // One size after the other, and of each a few stay: with deadlines, without, and hashes.
+    for round in 0..24_u32 {
+        let bytes = 200 + 40 * round as usize;
+        for _ in 0..5_000 {
+            key += 1;
+            let deadline = if key % 3 == 0 {
+                0
+            } else {
+                NOW.get() + 5_000 + u64::from(key)
+            };
+            model.insert(key, put_sized(&mut keyspace, key, bytes, deadline));
+        }
+        for gone in key - 4_999..=key {
+            if gone % 200 != 7 {
+                delete(&mut keyspace, gone);
+                model.remove(&gone);
+            }
+        }
+        put_field(&mut keyspace, round);
+        // Upkeep in steps of any size, and changes in between.
+        let mut steps = 0;
+        while keyspace.maintain(NOW, 1 + steps % 97) {
+            steps += 1;
+            assert!(steps < 200_000, "no end");
+            if steps % 50 == 0 {
+                let changed = key - 4_993 + 200 * (u32::try_from(steps).unwrap() / 50 % 25);
+                if model.remove(&changed).is_some() {
+                    delete(&mut keyspace, changed);
+                    model.insert(changed, put_sized(&mut keyspace, changed, bytes / 2, 0));
+                }
+            }
+        }
+        keyspace.check();
+    }
+    let (used, held) = (keyspace.memory_bytes(), keyspace.held_bytes());
+    assert!(held <= used + used / 4 + (1 << 20), "{held} held for {used}");
+    assert_eq!(keyspace.len(0), model.len() as u64 + 1);
+    for (key, value) in &model {
+        let entry = keyspace.get(0, &key.to_be_bytes()).expect("it stays");
+        assert!(matches!(entry.value(), crate::keyspace::ValueRef::String(found) if found == value));
+    }
+    let with_deadline = keyspace.expires(0);
+    let end = UnixMs::new(NOW.get() + 10_000_000);
+    assert!(with_deadline > 100);
+    let mut freed = 0;
+    while keyspace.due(end) {
+        freed += keyspace.reclaim(end, 100).count as u64;
+    }
+    assert_eq!(freed, with_deadline);
+    keyspace.check();
+}

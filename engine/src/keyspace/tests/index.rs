@@ -194,3 +194,18 @@ fn changed_deadlines_leave_no_trace() {
     assert_eq!(keyspace.expires(0), 0);
     assert!(!keyspace.due(UnixMs::MAX));
 }
+
+/// A wheel whose last entry moves to a finer slot goes on where it stood: what ends before that entry is no late comer.
+#[test]
+fn a_lonely_entry_does_not_take_the_wheel_along() {
+    let mut keyspace = Keyspace::new(16, [1, 2, 3, 4]);
+    put(&mut keyspace, START, 0, START + 90_000);
+    for now in (START..START + 60_000).step_by(100) {
+        while keyspace.maintain(UnixMs::new(now), 10) {}
+    }
+    (1..=1000).for_each(|n| put(&mut keyspace, START + 60_000, n, START + 60_000 + n * 20));
+    keyspace.check();
+    // One pass over what is due touches what is due, and not everything each time.
+    let wheel = keyspace.database(0).unwrap().wheel();
+    assert!(!wheel.past_due(u64::MAX), "nothing came too late");
+}
