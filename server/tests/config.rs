@@ -364,12 +364,32 @@ fn the_memory_limit() {
         }
     );
     // Said at the start, and only where it has an effect.
-    let warned = |flags: &[&str]| {
+    let warned = |flags: &[&str], words: &str| {
         let warnings = config::warnings(&load(None, flags).unwrap());
-        warnings.iter().any(|warning| warning.contains("idem-evictable"))
+        warnings.iter().any(|warning| warning.contains(words))
     };
-    assert!(warned(&flags));
-    assert!(!warned(&flags[..4]));
-    assert!(!warned(&flags[2..]));
-    assert!(!warned(&["--maxmemory", "1mb", "--idem-evictable"]));
+    let can_go = "records of IDEM are evicted";
+    assert!(warned(&flags, can_go));
+    assert!(!warned(&flags[..4], can_go));
+    assert!(!warned(&flags[2..], can_go));
+    assert!(!warned(&["--maxmemory", "1mb", "--idem-evictable"], can_go));
+
+    // Without a limit there is nothing that these could do.
+    let (policy, evictable) = (
+        "maxmemory-policy has no effect without maxmemory",
+        "idem-evictable has no effect without maxmemory",
+    );
+    for (flags, expected) in [
+        (&flags[2..], [true, true]),
+        (&flags[2..4], [true, false]),
+        (&flags[4..], [false, true]),
+        (&flags[..], [false, false]),
+        (&["--maxmemory-policy", "noeviction"], [false, false]),
+    ] {
+        assert_eq!(
+            [policy, evictable].map(|words| warned(flags, words)),
+            expected,
+            "{flags:?}"
+        );
+    }
 }

@@ -224,8 +224,11 @@ fn info() {
 
 /// The lines of one section of INFO, without its name.
 fn section(world: &mut World, name: &str) -> Vec<String> {
-    let reply = world.line(&format!("INFO {name}")).reply.unwrap();
-    let text = String::from_utf8(reply.as_bytes().unwrap().to_vec()).unwrap();
+    let reply = world
+        .line(&format!("INFO {name}"))
+        .reply
+        .expect("INFO is answered");
+    let text = String::from_utf8_lossy(reply.as_bytes().expect("INFO is one string"));
     text.lines().skip(1).map(str::to_owned).collect()
 }
 

@@ -92,6 +92,17 @@ pub fn warnings(options: &Options) -> Vec<String> {
                 .to_owned(),
         );
     }
+    let without_effect = [
+        (evicts, "maxmemory-policy"),
+        (options.idem_evictable, "idem-evictable"),
+    ];
+    for (given, name) in without_effect {
+        if given && options.maxmemory == 0 {
+            warnings.push(format!(
+                "{name} has no effect without maxmemory: the data may take all memory of the machine"
+            ));
+        }
+    }
     if !options.bind.is_loopback() {
         warnings.push(format!(
             "listening on {} with protected mode off: whoever reaches this port may read and change everything",
