@@ -27,7 +27,11 @@
 //!
 //! Deliberately absent: what a cell contains.
 
+mod evacuation;
+
 use std::mem::size_of;
+
+pub(super) use self::evacuation::Evacuation;
 
 use super::memory::held;
 
@@ -47,8 +51,6 @@ const CELL_BITS: u32 = 12;
 const CELLS_MAX: usize = 1 << CELL_BITS;
 /// Fewer cells than this do not pay for a page.
 const CELLS_MIN: usize = 4;
-/// Pages of one size that are looked at for one to evacuate.
-const OPEN_PAGES_SEEN: usize = 16;
 const NO_CELL: u16 = u16::MAX;
 const NOT_OPEN: u32 = u32::MAX;
 /// The class of pages with one entry of any size.
@@ -156,14 +158,6 @@ struct Class {
     live: usize,
     /// Cells of all its pages.
     cells: usize,
-}
-
-/// How far the evacuation of a page has come.
-#[derive(Debug)]
-pub(super) struct Evacuation {
-    page: usize,
-    next: usize,
-    end: usize,
 }
 
 /// All cells of a database.
@@ -279,124 +273,12 @@ impl Arena {
         self.held_bytes + self.books_bytes()
     }
 
-    /// The page whose evacuation gains most. A gain it must be, or the work would never end: what is left in it has to fit
-    /// the free cells of its size elsewhere, or new pages of half its length. Looks at a few pages of each size, at others
-    /// each time.
-    fn sparsest(&mut self) -> Option<usize> {
-        self.look = self.look.wrapping_add(OPEN_PAGES_SEEN);
-        let mut best = None;
-        for (
-            class,
-            Class {
-                open, cells, live, ..
-            },
-        ) in self.classes.iter().enumerate()
-        {
-            let from = self.look.checked_rem(open.len()).unwrap_or(0);
-            for number in open
-                .iter()
-                .cycle()
-                .skip(from)
-                .take(open.len().min(OPEN_PAGES_SEEN))
-            {
-                let page = &self.pages[*number as usize];
-                let page_live = usize::from(page.live);
-                let page_free = page.capacity() - page_live;
-                let free_elsewhere = (cells - live).saturating_sub(page_free);
-                let new_page = self.new_page_cells(class, page.cell_bytes);
-                let gains = page_live <= free_elsewhere
-                    || page_live.next_multiple_of(new_page) <= page.capacity() / 2;
-                let gain = page_free * page.cell_bytes;
-                if gains && page_free >= page_live && best.is_none_or(|(most, _)| gain > most) {
-                    best = Some((gain, *number as usize));
-                }
-            }
-        }
-        best.map(|(_, number)| number)
-    }
-
-    /// Chooses a page to be evacuated and gives none of its cells away any more: how many of its cells, from the first on,
-    /// may be in use. When the last one has been freed the page goes back by itself.
-    pub(super) fn begin_evacuation(&mut self) -> Option<Evacuation> {
-        let number = self.sparsest()?;
-        self.close(number);
-        let page = &mut self.pages[number];
-        page.leaving = true;
-        Some(Evacuation {
-            page: number,
-            next: 0,
-            end: usize::from(page.fresh),
-        })
-    }
-
-    /// The next cell of a page that is being evacuated, in use or not; none when there is nothing left to do.
-    pub(super) fn next_to_move(&self, evacuation: &mut Evacuation) -> Option<Handle> {
-        // The page may have gone, and its number to another one, because its entries were removed meanwhile.
-        if evacuation.next == evacuation.end || !self.pages[evacuation.page].leaving {
-            return None;
-        }
-        evacuation.next += 1;
-        Some(Handle::new(evacuation.page, evacuation.next - 1))
-    }
-
-    /// Gives an empty page that was kept for the next entry back; false when there is none.
-    pub(super) fn release_spare(&mut self) -> bool {
-        let spare = self.classes.iter_mut().find_map(|class| class.spare.take());
-        if let Some(number) = spare {
-            self.release(number as usize);
-        }
-        spare.is_some()
-    }
-
     /// Gives back up to `budget` pages of an arena that is no longer used; true when nothing is left.
     pub(super) fn discard(&mut self, budget: &mut usize) -> bool {
         while *budget > 0 && self.pages.pop().is_some() {
             *budget -= 1;
         }
         self.pages.is_empty()
-    }
-
-    /// These handles, and no others, are in use, and the counts say so.
-    #[cfg(test)]
-    pub(super) fn check(&self, handles: &std::collections::HashSet<Handle>) {
-        let of_class = |class: usize| move |page: &&Page| !page.cells.is_empty() && page.class == class;
-        for (class, counted) in self.classes.iter().enumerate() {
-            let live: usize = self
-                .pages
-                .iter()
-                .filter(of_class(class))
-                .map(|page| usize::from(page.live))
-                .sum();
-            assert_eq!(live, counted.live, "class {class}");
-            let cells: usize = self
-                .pages
-                .iter()
-                .filter(of_class(class))
-                .map(Page::capacity)
-                .sum();
-            assert_eq!(cells, counted.cells, "class {class}");
-            let open = self
-                .pages
-                .iter()
-                .filter(of_class(class))
-                .filter(|page| !page.is_full() && page.live > 0 && !page.leaving)
-                .count();
-            assert_eq!(open, counted.open.len(), "class {class}");
-        }
-        let pages = || self.pages.iter().filter(|page| !page.cells.is_empty());
-        assert_eq!(
-            pages().map(|page| usize::from(page.live)).sum::<usize>(),
-            handles.len()
-        );
-        assert_eq!(
-            pages().map(|page| held(page.cells.len())).sum::<usize>(),
-            self.held_bytes
-        );
-        let used = handles.iter().map(|handle| match &self.pages[handle.page()] {
-            page if page.class == SINGLE => held(page.cell_bytes),
-            page => page.cell_bytes,
-        });
-        assert_eq!(used.sum::<usize>(), self.used_bytes);
     }
 
     fn books_bytes(&self) -> usize {
@@ -502,100 +384,4 @@ fn page_number(number: usize) -> u32 {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::HashMap;
-
-    use super::*;
-
-    /// Classes are ordered as sizes are, each size fits, and little is wasted.
-    #[test]
-    fn classes_fit_closely() {
-        let mut before = (0, 0);
-        for bytes in 1..=CELL_BYTES_MAX {
-            let (class, cell) = class_of(bytes);
-            assert!(
-                cell >= bytes && cell.is_multiple_of(STEP),
-                "{bytes} bytes in a cell of {cell}"
-            );
-            assert!(
-                cell - bytes < STEP.max(bytes / STEPS_PER_DOUBLING),
-                "{bytes}: {cell}"
-            );
-            assert!(before == (class, cell) || (before.0 < class && before.1 < cell));
-            assert_eq!(class_of(cell), (class, cell));
-            before = (class, cell);
-        }
-        assert!(before.0 < 200, "{} classes", before.0);
-    }
-
-    /// Cells do not overlap, keep their content, and their memory comes back.
-    #[test]
-    fn cells_keep_what_is_in_them() {
-        let mut arena = Arena::default();
-        let mut kept: HashMap<u32, (Handle, usize)> = HashMap::new();
-        let mut state = 1_u64;
-        let mut random = |below: usize| {
-            state = state
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            usize::try_from(state >> 33).unwrap() % below
-        };
-        for step in 0..60_000_u32 {
-            // Grows for a while, then shrinks.
-            if random(100) < if step < 30_000 { 70 } else { 30 } {
-                let bytes = match random(50) {
-                    0 => random(200_000) + 9,
-                    1..10 => random(5000) + 9,
-                    _ => random(300) + 9,
-                };
-                let handle = arena.add(bytes);
-                let cell = arena.get_mut(handle);
-                assert!(cell.len() >= bytes);
-                cell.fill(step.to_le_bytes()[0]);
-                cell[..4].copy_from_slice(&step.to_ne_bytes());
-                kept.insert(step, (handle, bytes));
-            } else if let Some(key) = kept.keys().copied().nth(random(kept.len().max(1))) {
-                let (handle, bytes) = kept.remove(&key).unwrap();
-                let cell = arena.get(handle);
-                assert_eq!(cell[..4], key.to_ne_bytes());
-                assert!(cell[4..bytes].iter().all(|byte| *byte == key.to_le_bytes()[0]));
-                arena.remove(handle);
-            }
-        }
-        let stored: usize = kept.values().map(|(_, bytes)| *bytes).sum();
-        assert!(arena.used_bytes() >= stored);
-        for (handle, _) in kept.values() {
-            arena.remove(*handle);
-        }
-        assert_eq!((arena.used_bytes, arena.held_bytes), (0, 0));
-        assert_eq!(arena.vacant.len(), arena.pages.len());
-    }
-
-    /// A full arena holds little more than what is in it.
-    #[test]
-    fn pages_are_full() {
-        for (bytes, count) in [(152, 200_000), (40, 50_000), (3000, 20_000), (60_000, 500)] {
-            let mut arena = Arena::default();
-            (0..count).for_each(|_| _ = arena.add(bytes));
-            let stored = bytes * count;
-            let held = arena.held_bytes();
-            assert!(held < stored + stored / 8 + 20_000, "{held} for {stored}");
-            assert!(arena.used_bytes() <= held);
-        }
-    }
-
-    /// One entry that comes and goes at the edge of a page does not cost a page each time.
-    #[test]
-    fn no_page_comes_and_goes_with_one_entry() {
-        let mut arena = Arena::default();
-        while arena.pages.len() < 20 || !arena.classes.last().is_some_and(|class| class.open.is_empty()) {
-            arena.add(100);
-        }
-        let first = arena.add(100);
-        let held = arena.held_bytes();
-        arena.remove(first);
-        assert_eq!(arena.held_bytes(), held);
-        let again = arena.add(100);
-        assert_eq!((again, arena.held_bytes()), (first, held));
-    }
-}
+mod tests;
