@@ -281,9 +281,12 @@ impl<S: Storage> Housekeeper<S> {
 
     fn publish(&mut self, temporary: &str, start: Lsn) -> Result<(), WriteError> {
         let name = snapshot_name(start);
-        self.storage
-            .rename(Dir::Snap, temporary, &name)
-            .map_err(WriteError::Retry)?;
+        if let Err(error) = self.storage.rename(Dir::Snap, temporary, &name) {
+            // A rename fails on a full disk, of which this file, a whole data set, may be the reason; and the next snapshot
+            // has another name. What cannot be removed now is removed by the next start.
+            let _ = self.storage.remove(Dir::Snap, temporary);
+            return Err(WriteError::Retry(error));
+        }
         sync_directory(&self.storage, Dir::Snap)?;
         self.valid.insert(start);
         self.control.try_update(|control| {

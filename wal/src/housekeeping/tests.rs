@@ -243,6 +243,35 @@ fn what_cannot_be_published_or_removed_is_reported_and_serving_goes_on() {
     );
 }
 
+/// Goal: a snapshot that gets no name takes no space either, and the next one of the same place is published.
+#[test]
+fn a_snapshot_whose_rename_fails_is_removed() {
+    let (disk, mut log) = new_log();
+    log.write(10).unwrap();
+    disk.set_space(Some(100_000));
+    for _ in 0..3 {
+        let chore = snapshot(&disk, &log);
+        assert_eq!(disk.names(Dir::Snap).len(), 1);
+        disk.fail_renames(io::ErrorKind::StorageFull);
+        let events = handle(&mut log, chore).unwrap();
+        assert!(
+            matches!(events[..], [ChoreEvent::SnapshotFailed { .. }]),
+            "{events:?}"
+        );
+        assert_eq!(disk.names(Dir::Snap), [""; 0]);
+        assert_eq!(disk.storage().available_bytes().unwrap(), 100_000);
+        assert_eq!(see_control(&disk).newest_snapshot, None);
+        disk.heal_writes();
+    }
+    let chore = snapshot(&disk, &log);
+    let events = handle(&mut log, chore).unwrap();
+    assert!(
+        matches!(events[..], [ChoreEvent::SnapshotPublished { .. }]),
+        "{events:?}"
+    );
+    assert_eq!(disk.names(Dir::Snap), [snapshot_name(log.batch.appended())]);
+}
+
 #[test]
 fn the_thread_does_its_chores_and_stops() {
     let (disk, log) = new_log();

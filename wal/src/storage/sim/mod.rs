@@ -17,7 +17,7 @@
 //! * **A failed read** of a chosen file or directory ([`SimDisk::fail_reads`], [`SimDisk::fail_list`]).
 //! * **No space** ([`SimDisk::set_space`]): writes that make files longer are short, then fail; removing files gives space
 //!   back. Writing inside a file's length needs none. **Failing and short writes** ([`SimDisk::fail_writes`],
-//!   [`SimDisk::short_writes`]).
+//!   [`SimDisk::short_writes`]), **failing renames** ([`SimDisk::fail_renames`]): a directory may need a block too.
 //! * **Rot**: a test changes bytes and names directly ([`SimDisk::flip`] and its siblings), volatile and durable alike.
 //!
 //! What cannot happen: a page is torn inside (choose a smaller page to see that), a successful sync that lies, writes that
@@ -74,6 +74,8 @@ struct Faults {
     /// The writes that still succeed, and the error of all later ones.
     fail_writes: Option<(u64, io::ErrorKind)>,
     short_writes: Option<usize>,
+    /// The error of every rename.
+    fail_renames: Option<io::ErrorKind>,
     unreadable: Vec<(Dir, Option<String>)>,
     space: Option<u64>,
     no_directory_sync: bool,
@@ -180,10 +182,16 @@ impl SimDisk {
         self.machine().faults.fail_writes = Some((after, kind));
     }
 
-    /// Ends [`SimDisk::fail_writes`] and [`SimDisk::short_writes`].
+    /// From now on every rename fails with an error of this kind and changes nothing, until [`SimDisk::heal_writes`].
+    pub fn fail_renames(&self, kind: io::ErrorKind) {
+        self.machine().faults.fail_renames = Some(kind);
+    }
+
+    /// Ends [`SimDisk::fail_writes`], [`SimDisk::fail_renames`] and [`SimDisk::short_writes`].
     pub fn heal_writes(&self) {
         let mut machine = self.machine();
         machine.faults.fail_writes = None;
+        machine.faults.fail_renames = None;
         machine.faults.short_writes = None;
     }
 

@@ -106,6 +106,9 @@ impl Storage for SimStorage {
     fn rename(&self, dir: Dir, from: &str, to: &str) -> io::Result<()> {
         let mut machine = self.alive()?;
         machine.tick()?;
+        if let Some(kind) = machine.faults.fail_renames {
+            return Err(kind.into());
+        }
         machine.release(dir, to);
         machine.platter.rename(dir, from, to)?;
         machine.note(|| format!("rename {} {to}", dir.join(from)));
