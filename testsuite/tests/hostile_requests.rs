@@ -10,6 +10,7 @@
 use std::io::{Read, Write};
 use std::time::Duration;
 
+use idem_protocol::command;
 use idem_protocol::resp::value::Value;
 use idem_testsuite::contract::{RedisTarget, Target};
 use idem_testsuite::hostile::Probe;
@@ -315,6 +316,77 @@ fn a_million_arguments() {
     assert!(grown < 4 * (32 << 20), "{grown} bytes for four of them");
     drop(held);
     server.stop();
+}
+
+/// Goal: no command makes much of many small arguments. Method: every row of the command table that takes so many gets a
+/// million, so that a new one is tried too; and those that answer more for an argument than it is long refuse, in words
+/// that name their bound.
+#[test]
+fn every_command_with_a_million_arguments() {
+    const COUNT: usize = 1_048_576;
+    const BOUNDED: [&str; 4] = ["command|docs", "command|info", "config|get", "info"];
+    const REFUSED: &str = "ERR more than 1024 names or patterns in one call, ask for fewer";
+    let dir = TestDir::new("million-of-each", 1);
+    let server = Idemd::start(&dir.data(), &IdemdOptions::default());
+    let probe = Probe::new(server.pid());
+    let before = probe.resident_bytes();
+    let mut calls = commands_of_many_arguments();
+    // First those whose memory is looked at closely: what others have used the allocator may keep for a while.
+    calls.sort_by_key(|(name, ..)| !BOUNDED.contains(name));
+    let bounded = calls.iter().take_while(|(name, ..)| BOUNDED.contains(name));
+    assert_eq!(bounded.count(), BOUNDED.len());
+    for (name, words, filler) in calls {
+        // An odd and an even number: some want pairs.
+        for count in [COUNT - 1, COUNT] {
+            let mut bytes = format!("*{count}\r\n");
+            for word in &words {
+                bytes.push_str(&format!("${}\r\n{word}\r\n", word.len()));
+            }
+            let filling = format!("${}\r\n{filler}\r\n", filler.len());
+            bytes.push_str(&filling.repeat(count - words.len()));
+            // Some close the connection.
+            let mut client = server.client();
+            client.send_raw(bytes.as_bytes()).unwrap();
+            let reply = client.receive().unwrap();
+            let grown = probe.peak_bytes().saturating_sub(before);
+            if BOUNDED.contains(&name) {
+                assert_eq!(reply.as_error(), Some(REFUSED), "{name}");
+                // As in `a_million_arguments`: what any command costs until it is executed.
+                assert!(grown < 96 << 20, "{grown} bytes for {name}");
+            } else {
+                assert_ne!(reply.as_error(), Some(REFUSED), "{name}");
+                // Records of half a million keys in memory and in the log, a million replies in a list.
+                assert!(grown < 512 << 20, "{grown} bytes up to {name}");
+            }
+        }
+    }
+    server.stop();
+}
+
+/// Names, the words that a call begins with, and the word that it repeats.
+fn commands_of_many_arguments() -> Vec<(&'static str, Vec<&'static str>, &'static str)> {
+    let mut calls = Vec::new();
+    for spec in command::all() {
+        if spec.arity < 0 && !spec.is_container() {
+            calls.push((spec.name, vec![spec.name], "a"));
+        }
+        for sub in spec.subcommands.iter().filter(|sub| sub.arity < 0) {
+            let mut words = vec![spec.name];
+            words.resize(usize::from(spec.subcommand_at), "a");
+            words.push(sub.name);
+            calls.push((sub.full_name, words, "a"));
+        }
+    }
+    // Words that come through as arguments of their kind, where the first `a` is an error already.
+    calls.extend([
+        ("keys of a call", vec!["COMMAND", "GETKEYS", "DEL"], "a"),
+        ("names", vec!["HELLO", "3"], "SETNAME"),
+        ("patterns", vec!["SCAN", "0"], "MATCH"),
+        ("patterns", vec!["HSCAN", "h", "0"], "MATCH"),
+        ("conditions", vec!["SET", "k", "v"], "NX"),
+        ("conditions", vec!["EXPIRE", "k", "1"], "NX"),
+    ]);
+    calls
 }
 
 /// Lengths that are allowed reserve nothing either: 200 clients claim a million arguments of 16 MiB, and send none.

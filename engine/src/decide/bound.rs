@@ -1,11 +1,29 @@
-//! How long a reply may become that a client puts together by naming values.
+//! How long a reply may become that a client puts together by naming things.
 //!
 //! One large value named a million times is a request of a few megabytes and would be a reply of terabytes. Replies of
-//! what is there once (`HGETALL`, `KEYS`) need no such bound: what they repeat is in memory already.
+//! what is there once (`HGETALL`, `KEYS`) need no such bound: what they repeat is in memory already. Nor do replies with a
+//! number, a null or the argument itself for each argument (`EXISTS`, `HMGET` of missing fields, `COMMAND GETKEYS`): they
+//! are no longer than the request.
+//!
+//! A name of a few bytes that asks for a page about the server (`COMMAND DOCS`), or a pattern that is held against every
+//! option (`CONFIG GET`), is worth hundreds of its own size. There are about a hundred commands and options, so nobody who
+//! means it lists a thousand: their *count* is bounded, before the first of them is looked at.
 
 use idem_protocol::command::errors::Text;
+use idem_protocol::resp::Args;
 
 use super::View;
+
+/// Names or patterns that one call may list.
+const NAMES_MAX: usize = 1024;
+
+/// The names or patterns of one call, or an error when they are too many.
+pub(super) fn names(names: Args<'_>) -> Result<Args<'_>, Text> {
+    if names.len() > NAMES_MAX {
+        return Err(format!("ERR more than {NAMES_MAX} names or patterns in one call, ask for fewer").into());
+    }
+    Ok(names)
+}
 
 /// Bytes of values that one reply repeats at most, unless a single value may be larger.
 const REPLY_BYTES_MAX: usize = 64 << 20;

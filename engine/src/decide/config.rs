@@ -5,10 +5,11 @@
 
 use idem_protocol::command::args::glob_matches;
 use idem_protocol::command::{SubcommandId, docs};
+use idem_protocol::resp::Args;
 use idem_protocol::resp::encode::Reply;
 
 use super::introspect::shorten;
-use super::{Call, Decided, View};
+use super::{Call, Decided, View, bound};
 use crate::decision::Decision;
 
 pub(super) fn decide<'c: 'k, 'k>(call: Call<'c>, view: &View<'k>) -> Decided<'c, 'k> {
@@ -25,16 +26,16 @@ pub(super) fn decide<'c: 'k, 'k>(call: Call<'c>, view: &View<'k>) -> Decided<'c,
             Err("ERR CONFIG RESETSTAT is not in this version: counters restart with the process".into())
         }
         Some(SubcommandId::ConfigHelp) => Ok(Decision::reply(shorten(docs::help_reply(call.route.spec)))),
-        _ => Ok(Decision::reply(get(call, view))),
+        _ => Ok(Decision::reply(get(bound::names(call.args.tail(2))?, view))),
     }
 }
 
 /// Each option once, under the first pattern that it matches. A pattern without wildcards answers under the name as it was
 /// typed, as in Redis: clients look the value up by what they sent.
-fn get<'c: 'k, 'k>(call: Call<'c>, view: &View<'k>) -> Reply<'k> {
+fn get<'c: 'k, 'k>(patterns: Args<'c>, view: &View<'k>) -> Reply<'k> {
     let mut left: Vec<_> = view.facts().settings().iter().collect();
     let mut found = Vec::new();
-    for pattern in call.args.tail(2).iter() {
+    for pattern in patterns.iter() {
         let exact = !pattern.iter().any(|byte| b"*?[".contains(byte));
         left.retain(|(name, value)| {
             let matches = if exact {

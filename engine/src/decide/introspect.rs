@@ -3,7 +3,7 @@
 use idem_protocol::command::{SubcommandId, docs};
 use idem_protocol::resp::encode::Reply;
 
-use super::{Call, Decided, View};
+use super::{Call, Decided, View, bound};
 use crate::decision::Decision;
 use crate::info;
 
@@ -15,9 +15,9 @@ pub(super) fn command<'c: 'k, 'k>(call: Call<'c>) -> Decided<'c, 'k> {
             return Ok(Decision::reply(shorten(docs::command_getkeys(rest))));
         }
         Some(SubcommandId::CommandCount) => docs::command_count(),
-        Some(SubcommandId::CommandDocs) => docs::command_docs_reply(rest),
+        Some(SubcommandId::CommandDocs) => docs::command_docs_reply(bound::names(rest)?),
         Some(SubcommandId::CommandHelp) => docs::help_reply(call.route.spec),
-        Some(SubcommandId::CommandInfo) => docs::command_info_reply(rest),
+        Some(SubcommandId::CommandInfo) => docs::command_info_reply(bound::names(rest)?),
         Some(SubcommandId::CommandList) => docs::command_list(rest),
         _ => docs::command_reply(None),
     };
@@ -25,7 +25,7 @@ pub(super) fn command<'c: 'k, 'k>(call: Call<'c>) -> Decided<'c, 'k> {
 }
 
 pub(super) fn info<'c: 'k, 'k>(call: Call<'c>, view: &View<'k>) -> Decided<'c, 'k> {
-    let text = info::render(call.args.tail(1).iter(), view);
+    let text = info::render(bound::names(call.args.tail(1))?.iter(), view);
     Ok(Decision::reply(Reply::Verbatim("txt", text.into())))
 }
 

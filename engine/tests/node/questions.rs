@@ -203,6 +203,37 @@ fn options_are_shown_and_not_changed() {
     );
 }
 
+/// Goal: what asks for much with little (a page for a name, a look at every option for a pattern) is bounded by a count,
+/// and answered up to it.
+#[test]
+fn names_and_patterns_are_bounded() {
+    const BOUND: usize = 1024;
+    for words in [
+        &["COMMAND", "DOCS"][..],
+        &["COMMAND", "INFO"],
+        &["CONFIG", "GET"],
+        &["INFO"],
+    ] {
+        let mut world = World::new(Durability::Always);
+        let mut call: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
+        call.resize(words.len() + BOUND, b"get");
+        let text = world.run(&call).text();
+        assert!(!text.starts_with('-'), "{words:?} with {BOUND}: {text:.100}");
+        call.push(b"get");
+        let ran = world.run(&call);
+        assert_eq!(
+            ran.text(),
+            "-ERR more than 1024 names or patterns in one call, ask for fewer",
+            "{words:?}"
+        );
+    }
+    // What answers with no more than it was given is not.
+    let mut world = World::new(Durability::Always);
+    let mut call: Vec<&[u8]> = vec![b"COMMAND", b"GETKEYS", b"DEL"];
+    call.resize(3 + 10 * BOUND, b"key");
+    assert_eq!(world.run(&call).text().matches("key").count(), 10 * BOUND);
+}
+
 #[test]
 fn debug_is_for_those_who_may() {
     let mut world = World::new(Durability::Always);
