@@ -7,7 +7,9 @@
 //!
 //! A name of a few bytes that asks for a page about the server (`COMMAND DOCS`), or a pattern that is held against every
 //! option (`CONFIG GET`), is worth hundreds of its own size. There are about a hundred commands and options, so nobody who
-//! means it lists a thousand: their *count* is bounded, before the first of them is looked at.
+//! means it lists a thousand: their *count* is bounded, before the first of them is looked at. So are their bytes, because
+//! a pattern may be read again for every byte that it is held against (`[` with a long class behind it), and one of a
+//! mebibyte would cost minutes in one step of `SCAN`.
 
 use idem_protocol::command::errors::Text;
 use idem_protocol::resp::Args;
@@ -17,12 +19,31 @@ use super::View;
 /// Names or patterns that one call may list.
 const NAMES_MAX: usize = 1024;
 
+/// Bytes of all of them together.
+const NAMES_BYTES_MAX: usize = 64 << 10;
+
+/// Bytes of a pattern that is held against keys, fields or commands: there can be many.
+const PATTERN_BYTES_MAX: usize = 1024;
+
 /// The names or patterns of one call, or an error when they are too many.
 pub(super) fn names(names: Args<'_>) -> Result<Args<'_>, Text> {
     if names.len() > NAMES_MAX {
         return Err(format!("ERR more than {NAMES_MAX} names or patterns in one call, ask for fewer").into());
     }
+    if names.iter().map(<[u8]>::len).sum::<usize>() > NAMES_BYTES_MAX {
+        return Err(
+            format!("ERR the names or patterns have more than {NAMES_BYTES_MAX} bytes together").into(),
+        );
+    }
     Ok(names)
+}
+
+/// A single pattern, or an error when it is too long.
+pub(super) fn pattern(pattern: &[u8]) -> Result<&[u8], Text> {
+    if pattern.len() > PATTERN_BYTES_MAX {
+        return Err(format!("ERR the pattern has more than {PATTERN_BYTES_MAX} bytes").into());
+    }
+    Ok(pattern)
 }
 
 /// Bytes of values that one reply repeats at most, unless a single value may be larger.

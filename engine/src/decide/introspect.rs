@@ -18,7 +18,10 @@ pub(super) fn command<'c: 'k, 'k>(call: Call<'c>) -> Decided<'c, 'k> {
         Some(SubcommandId::CommandDocs) => docs::command_docs_reply(bound::names(rest)?),
         Some(SubcommandId::CommandHelp) => docs::help_reply(call.route.spec),
         Some(SubcommandId::CommandInfo) => docs::command_info_reply(bound::names(rest)?),
-        Some(SubcommandId::CommandList) => docs::command_list(rest),
+        Some(SubcommandId::CommandList) => {
+            bound::pattern(rest.get(2).unwrap_or_default())?;
+            docs::command_list(rest)
+        }
         _ => docs::command_reply(None),
     };
     Ok(Decision::reply(shorten(reply)))

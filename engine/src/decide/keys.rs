@@ -4,7 +4,7 @@ use idem_protocol::command::args::glob_matches;
 use idem_protocol::resp::encode::Reply;
 use smallvec::SmallVec;
 
-use super::{Call, Decided, View, count};
+use super::{Call, Decided, View, bound, count};
 use crate::decision::Decision;
 use crate::keyspace::ValueRef;
 
@@ -26,7 +26,7 @@ pub(super) fn touch<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided<
 
 /// Looks at the whole database at once, and everybody waits: SCAN does the same piece by piece.
 pub(super) fn keys<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided<'c, 'k> {
-    let pattern = call.arg(1);
+    let pattern = bound::pattern(call.arg(1))?;
     let mut found = SmallVec::new();
     view.scan(call.db, 0, usize::MAX, &mut |entry| {
         if glob_matches(pattern, entry.key(), false) {

@@ -12,7 +12,7 @@ use idem_protocol::resp::encode::Reply;
 
 use super::keys::type_name;
 use super::object::is_listpack;
-use super::{Call, Decided, View};
+use super::{Call, Decided, View, bound};
 use crate::decision::Decision;
 use crate::keyspace::{HashValue, cursor_of, position_of};
 
@@ -126,7 +126,7 @@ fn filter<'c>(call: Call<'c>, mut at: usize, with_type: bool) -> Result<Filter<'
             return Err(errors::syntax());
         };
         if is(word, "MATCH") {
-            filter.pattern = Some(value);
+            filter.pattern = Some(bound::pattern(value)?);
         } else if with_type && is(word, "TYPE") {
             filter.type_name = Some(value);
         } else if is(word, "COUNT") {

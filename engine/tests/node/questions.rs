@@ -227,6 +227,42 @@ fn names_and_patterns_are_bounded() {
             "{words:?}"
         );
     }
+    // Their bytes are bounded too, and those of a pattern that many things are held against.
+    let mut world = World::new(Durability::Always);
+    world.line("HSET h f v");
+    let mut check_length = |words: &str, bytes: usize, refused: &str| {
+        for (bytes, is_refused) in [(bytes, false), (bytes + 1, true)] {
+            let pattern = format!("*[{}", "!".repeat(bytes - 2));
+            let call = words.split(' ').map(|word| match word {
+                "PATTERN" => pattern.as_bytes(),
+                word => word.as_bytes(),
+            });
+            let text = world.run(&call.collect::<Vec<_>>()).text();
+            assert_eq!(
+                text == refused,
+                is_refused,
+                "{words} with {bytes} bytes: {text:.100}"
+            );
+        }
+    };
+    let names = "-ERR the names or patterns have more than 65536 bytes together";
+    for words in [
+        "CONFIG GET PATTERN",
+        "COMMAND DOCS PATTERN",
+        "COMMAND INFO PATTERN",
+        "INFO PATTERN",
+    ] {
+        check_length(words, 64 << 10, names);
+    }
+    let pattern = "-ERR the pattern has more than 1024 bytes";
+    for words in [
+        "KEYS PATTERN",
+        "SCAN 0 MATCH PATTERN",
+        "HSCAN h 0 MATCH PATTERN",
+        "COMMAND LIST FILTERBY pattern PATTERN",
+    ] {
+        check_length(words, 1024, pattern);
+    }
     // What answers with no more than it was given is not.
     let mut world = World::new(Durability::Always);
     let mut call: Vec<&[u8]> = vec![b"COMMAND", b"GETKEYS", b"DEL"];
