@@ -323,6 +323,11 @@ impl Batch {
         self.spares.len()
     }
 
+    /// Records in the open group.
+    pub fn open_records(&self) -> u32 {
+        self.count
+    }
+
     /// The file bytes of the ordinary spare to be made next, while fewer than [`SPARES_READY`] are ready. Whoever asks makes
     /// one at a time and reports it with [`Batch::spare_ready`]; spares of special sizes are asked for by [`Batch::reserve`].
     pub fn wants_spare(&self) -> Option<u64> {

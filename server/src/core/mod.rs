@@ -61,8 +61,10 @@ const CLOSED_BYTES_MAX: usize = 8 << 20;
 
 /// A group leaves after so many turns at the latest.
 const GATHER_TURNS_MAX: u32 = 16;
-/// … and earlier when so many in a row brought nothing.
+/// … and earlier when so many in a row brought nothing …
 const GATHER_IDLE_TURNS: u32 = 2;
+/// … or, with fewer records than this, at the first: few clients gain less by it than they wait.
+const FEW_RECORDS: u32 = 8;
 
 /// How often the clients' time limits and the wall clock are looked at.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
@@ -375,13 +377,23 @@ impl CoreLoop {
     /// else brings new ones. On a busy core that is most clients' next command, and half the syncs at equal load; with
     /// one client it is one look.
     async fn gather(&self) {
-        let mut appended = self.shard.core.borrow().log.batch.appended();
+        let state = || {
+            let core = self.shard.core.borrow();
+            (core.log.batch.appended(), core.log.batch.open_records())
+        };
+        let (mut appended, _) = state();
         let mut idle = 0;
         for _ in 0..GATHER_TURNS_MAX {
             tokio::task::yield_now().await;
-            let now = self.shard.core.borrow().log.batch.appended();
+            let (now, records) = state();
             idle = if now == appended { idle + 1 } else { 0 };
-            if idle == GATHER_IDLE_TURNS {
+            if idle
+                >= if records < FEW_RECORDS {
+                    1
+                } else {
+                    GATHER_IDLE_TURNS
+                }
+            {
                 break;
             }
             appended = now;
