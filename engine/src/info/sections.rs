@@ -36,6 +36,12 @@ pub(super) fn memory(page: &mut Page, facts: &ServerFacts, view: &View<'_>) {
     page.bytes("used_memory_rss", facts.used_memory_rss);
     page.bytes("used_memory_rss_peak", facts.used_memory_rss_peak);
     page.line("used_memory_dataset", view.statistics().memory_bytes());
+    // What stands empty between entries until others need it, or they move together.
+    let keyspace = view.statistics();
+    page.line(
+        "allocator_frag_bytes",
+        keyspace.held_bytes().saturating_sub(keyspace.memory_bytes()),
+    );
     page.bytes("total_system_memory", facts.total_system_memory);
     let limit = view.memory_limit();
     page.bytes("maxmemory", limit.bytes);
