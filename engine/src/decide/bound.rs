@@ -7,9 +7,9 @@
 //!
 //! A name of a few bytes that asks for a page about the server (`COMMAND DOCS`), or a pattern that is held against every
 //! option (`CONFIG GET`), is worth hundreds of its own size. There are about a hundred commands and options, so nobody who
-//! means it lists a thousand: their *count* is bounded, before the first of them is looked at. So are their bytes, because
-//! a pattern may be read again for every byte that it is held against (`[` with a long class behind it), and one of a
-//! mebibyte would cost minutes in one step of `SCAN`.
+//! means it lists a thousand: their *count* is bounded, before the first of them is looked at. So are their bytes, and
+//! those of a pattern: one that begins with a star may have to be compared anew at each byte of a long key, and costs
+//! the product of both.
 
 use idem_protocol::command::errors::Text;
 use idem_protocol::resp::Args;

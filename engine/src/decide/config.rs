@@ -3,7 +3,7 @@
 //! The options are the server's; what they are called and how they are spelled comes with the facts. None can be changed
 //! while the server runs, and a client that tries is told so: an answer of OK would be a promise that nobody keeps.
 
-use idem_protocol::command::args::glob_matches;
+use idem_protocol::command::args::Glob;
 use idem_protocol::command::{SubcommandId, docs};
 use idem_protocol::resp::Args;
 use idem_protocol::resp::encode::Reply;
@@ -37,11 +37,11 @@ fn get<'c: 'k, 'k>(patterns: Args<'c>, view: &View<'k>) -> Reply<'k> {
     let mut found = Vec::new();
     for pattern in patterns.iter() {
         let exact = !pattern.iter().any(|byte| b"*?[".contains(byte));
+        let glob = (!exact).then(|| Glob::new(pattern, true));
         left.retain(|(name, value)| {
-            let matches = if exact {
-                name.as_bytes().eq_ignore_ascii_case(pattern)
-            } else {
-                glob_matches(pattern, name.as_bytes(), true)
+            let matches = match &glob {
+                None => name.as_bytes().eq_ignore_ascii_case(pattern),
+                Some(glob) => glob.matches(name.as_bytes()),
             };
             if matches {
                 let name = if exact { pattern } else { name.as_bytes() };

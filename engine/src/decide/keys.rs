@@ -1,6 +1,6 @@
 //! `EXISTS`, `TOUCH`, `TYPE`, `KEYS`, `RANDOMKEY`: commands for keys of any type.
 
-use idem_protocol::command::args::glob_matches;
+use idem_protocol::command::args::Glob;
 use idem_protocol::resp::encode::Reply;
 use smallvec::SmallVec;
 
@@ -26,10 +26,10 @@ pub(super) fn touch<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided<
 
 /// Looks at the whole database at once, and everybody waits: SCAN does the same piece by piece.
 pub(super) fn keys<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided<'c, 'k> {
-    let pattern = bound::pattern(call.arg(1))?;
+    let pattern = Glob::new(bound::pattern(call.arg(1))?, false);
     let mut found = SmallVec::new();
     view.scan(call.db, 0, usize::MAX, &mut |entry| {
-        if glob_matches(pattern, entry.key(), false) {
+        if pattern.matches(entry.key()) {
             found.push(entry.key());
         }
     });

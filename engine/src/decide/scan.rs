@@ -6,7 +6,7 @@
 //! COUNT says how much a step visits and is a hint: a step is bounded whatever a client asks for, because everybody waits
 //! while it runs.
 
-use idem_protocol::command::args::{glob_matches, is, parse_i64, parse_u64};
+use idem_protocol::command::args::{Glob, is, parse_i64, parse_u64};
 use idem_protocol::command::errors::{self, Text};
 use idem_protocol::resp::encode::Reply;
 
@@ -26,17 +26,15 @@ const HSCAN_BYTES_MAX: usize = 1 << 20;
 /// one that a mass deletion left.
 const HSCAN_PARTS_LEAST: usize = 16;
 
-#[derive(Clone, Copy)]
 struct Filter<'c> {
-    pattern: Option<&'c [u8]>,
+    pattern: Option<Glob>,
     type_name: Option<&'c [u8]>,
     count: usize,
 }
 
 impl Filter<'_> {
     fn matches(&self, name: &[u8]) -> bool {
-        self.pattern
-            .is_none_or(|pattern| glob_matches(pattern, name, false))
+        self.pattern.as_ref().is_none_or(|pattern| pattern.matches(name))
     }
 }
 
@@ -121,12 +119,14 @@ fn filter<'c>(call: Call<'c>, mut at: usize, with_type: bool) -> Result<Filter<'
         type_name: None,
         count: COUNT_DEFAULT,
     };
+    // The last one counts, and is read then: a request can name many.
+    let mut pattern = None;
     while let Some(word) = call.args.get(at) {
         let Some(value) = call.args.get(at + 1) else {
             return Err(errors::syntax());
         };
         if is(word, "MATCH") {
-            filter.pattern = Some(bound::pattern(value)?);
+            pattern = Some(bound::pattern(value)?);
         } else if with_type && is(word, "TYPE") {
             filter.type_name = Some(value);
         } else if is(word, "COUNT") {
@@ -140,5 +140,6 @@ fn filter<'c>(call: Call<'c>, mut at: usize, with_type: bool) -> Result<Filter<'
         }
         at += 2;
     }
+    filter.pattern = pattern.map(|pattern| Glob::new(pattern, false));
     Ok(filter)
 }

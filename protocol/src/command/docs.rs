@@ -71,11 +71,11 @@ pub fn command_count() -> Reply<'static> {
 /// `COMMAND LIST [FILTERBY MODULE name | ACLCAT category | PATTERN pattern]`: names, subcommands included. `options` is
 /// what stands behind `LIST`. An unknown category gives an empty list, as every module does: there are none here.
 pub fn command_list(options: Args<'_>) -> Reply<'static> {
-    enum Filter<'a> {
+    enum Filter {
         Everything,
         Nothing,
         Category(Categories),
-        Pattern(&'a [u8]),
+        Pattern(args::Glob),
     }
     let filter = match (options.len(), options.get(0), options.get(1), options.get(2)) {
         (0, ..) => Filter::Everything,
@@ -86,18 +86,18 @@ pub fn command_list(options: Args<'_>) -> Reply<'static> {
                 // Redis takes the category without its @.
                 Categories::by_name(value).map_or(Filter::Nothing, Filter::Category)
             } else if args::is(kind, "pattern") {
-                Filter::Pattern(value)
+                Filter::Pattern(args::Glob::new(value, true))
             } else {
                 return Reply::Error(errors::syntax());
             }
         }
         _ => return Reply::Error(errors::syntax()),
     };
-    let wanted = |name: &str, categories: Categories| match filter {
+    let wanted = |name: &str, categories: Categories| match &filter {
         Filter::Everything => true,
         Filter::Nothing => false,
-        Filter::Category(category) => categories.contains(category),
-        Filter::Pattern(pattern) => args::glob_matches(pattern, name.as_bytes(), true),
+        Filter::Category(category) => categories.contains(*category),
+        Filter::Pattern(pattern) => pattern.matches(name.as_bytes()),
     };
     let names = all().iter().flat_map(|spec| {
         let subs = spec.subcommands.iter().map(|sub| (sub.full_name, sub.categories));

@@ -20,6 +20,7 @@ pub mod args;
 pub mod docs;
 pub mod errors;
 mod flags;
+mod glob;
 mod keys;
 mod spec;
 pub mod syntax;
