@@ -83,6 +83,11 @@ impl Database {
         self.idem_records
     }
 
+    /// See [`super::Keyspace::is_at_capacity`].
+    pub(super) fn is_at_capacity(&self) -> bool {
+        self.entries.is_at_capacity()
+    }
+
     /// Bytes of what is stored, and of the tables and the index.
     pub(super) fn used_bytes(&self) -> u64 {
         count(self.entries.used_bytes() + self.table.memory_bytes() + self.wheel.memory_bytes())

@@ -177,6 +177,11 @@ impl Entries {
         Some(result)
     }
 
+    /// See [`Arena::is_at_capacity`].
+    pub(super) fn is_at_capacity(&self) -> bool {
+        self.arena.is_at_capacity()
+    }
+
     /// Bytes of everything stored.
     pub(super) fn used_bytes(&self) -> usize {
         self.arena.used_bytes() + self.hashes.memory_bytes() + self.hash_bytes

@@ -190,6 +190,13 @@ impl Keyspace {
         self.garbage.bytes()
     }
 
+    /// Whether a database has as much as handles of 32 bits can name: about 250 GB of small entries, or a million values
+    /// above 64 KiB. Nothing should be added then; what is there can be changed and removed.
+    pub fn is_at_capacity(&self) -> bool {
+        let mut databases = self.databases.iter().flatten();
+        databases.any(|database| database.is_at_capacity())
+    }
+
     /// Bytes that the allocator was asked for and has not got back.
     pub fn held_bytes(&self) -> u64 {
         let databases = self.databases.iter().flatten();

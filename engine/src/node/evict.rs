@@ -71,9 +71,10 @@ impl Node {
         self.peak_bytes = self.peak_bytes.max(self.used_bytes());
     }
 
-    /// Whether more is used than allowed.
+    /// Whether more is used than allowed, or as much as there can be.
     pub(super) fn is_full(&self) -> bool {
-        self.memory_limit.bytes != 0 && self.memory_limit.is_exceeded_by(self.used_bytes())
+        let exceeded = self.memory_limit.bytes != 0 && self.memory_limit.is_exceeded_by(self.used_bytes());
+        exceeded || self.keyspace.is_at_capacity()
     }
 
     /// Whether room can be made by evicting.

@@ -49,6 +49,12 @@ const PAGE_GROWTH: usize = 4;
 /// Of a handle's 32 bits, those that name the cell in its page.
 const CELL_BITS: u32 = 12;
 const CELLS_MAX: usize = 1 << CELL_BITS;
+/// With so many pages in use nothing more should be stored. What one command stores beyond it still has numbers.
+const PAGES_MAX: usize = if cfg!(test) {
+    1000
+} else {
+    (1 << (u32::BITS - CELL_BITS)) - (1 << 15)
+};
 /// Fewer cells than this do not pay for a page.
 const CELLS_MIN: usize = 4;
 const NO_CELL: u16 = u16::MAX;
@@ -261,6 +267,11 @@ impl Arena {
 
     pub(super) fn get_mut(&mut self, handle: Handle) -> &mut [u8] {
         self.pages[handle.page()].cell_mut(handle.cell())
+    }
+
+    /// Whether the numbers of pages come to their end, at about a million pages.
+    pub(super) fn is_at_capacity(&self) -> bool {
+        self.pages.len() - self.vacant.len() >= PAGES_MAX
     }
 
     /// Bytes of the cells in use.

@@ -96,6 +96,19 @@ fn no_page_comes_and_goes_with_one_entry() {
     assert_eq!((again, arena.held_bytes()), (first, held));
 }
 
+/// The end of the numbers is announced, and is none any more when a page goes.
+#[test]
+fn capacity_is_known() {
+    let mut arena = Arena::default();
+    let large = CELL_BYTES_MAX + 1;
+    let mut handles: Vec<Handle> = (1..PAGES_MAX).map(|_| arena.add(large)).collect();
+    assert!(!arena.is_at_capacity());
+    handles.push(arena.add(large));
+    assert!(arena.is_at_capacity());
+    arena.remove(handles[17]);
+    assert!(!arena.is_at_capacity());
+}
+
 impl Arena {
     /// These handles, and no others, are in use, and the counts say so.
     pub(in crate::keyspace) fn check(&self, handles: &std::collections::HashSet<Handle>) {
