@@ -1,19 +1,13 @@
 //! One database: the table of its entries and the wheel of their deadlines, kept in step.
 
+mod upkeep;
+
 use super::arena::{Arena, Handle};
-use super::entry::{Content, Entries, EntryRef, Moving};
-use super::garbage::Garbage;
+use super::entry::{Content, Entries, EntryRef};
 use super::hash_value::HashValue;
-use super::hasher::KeyHasher;
 use super::slab::Slab;
 use super::table::{Hashed, Ordered, Table};
-use super::wheel::{Moved, SlotId, Step, Wheel};
-
-/// Why an entry that the wheel names is always found.
-const INDEX_IS_EXACT: &str = "each handle in a wheel belongs to one entry, which is in the table";
-
-/// Free memory up to this is not worth moving anything.
-const SPARSE_BYTES_MIN: usize = 1 << 20;
+use super::wheel::{Moved, Wheel};
 
 /// What a table slot holds: where the entry is, and the upper half of its key's hash.
 #[derive(Clone, Copy, Debug)]
@@ -57,17 +51,6 @@ pub(super) struct Remains {
     pub(super) arena: Arena,
     pub(super) hashes: Slab<HashValue>,
     pub(super) wheel: Wheel,
-}
-
-/// What a budgeted call did.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Work {
-    /// Entries looked at, at most the budget.
-    pub(super) touched: usize,
-    /// Entries freed.
-    pub(super) freed: usize,
-    /// The budget ran out first.
-    pub(super) more: bool,
 }
 
 impl Database {
@@ -204,145 +187,6 @@ impl Database {
     pub(super) fn touch(&mut self, hash: u64, key: &[u8], clock: u32) {
         if let Some(handle) = self.locate(hash, key) {
             self.entries.set_touched(handle, clock);
-        }
-    }
-
-    pub(super) fn due(&self, at: u64) -> bool {
-        self.wheel.due(at)
-    }
-
-    /// See [`super::Keyspace::reclaim`].
-    pub(super) fn reclaim(
-        &mut self,
-        up_to: u64,
-        budget: usize,
-        hasher: &KeyHasher,
-        garbage: &mut Garbage,
-    ) -> Work {
-        let mut work = Work::default();
-        if self.wheel.past_due(up_to) {
-            self.reclaim_past(up_to, budget, hasher, garbage, &mut work);
-        }
-        let limit = Wheel::limit(up_to);
-        while work.touched < budget {
-            match self.wheel.step(limit) {
-                Step::Done => break,
-                Step::Open(slot) => self.open(slot, budget, &mut work),
-                Step::Free(slot) => {
-                    while work.touched < budget
-                        && let Some(handle) = self.wheel.last(slot)
-                    {
-                        self.free(handle, hasher, garbage);
-                        work.touched += 1;
-                        work.freed += 1;
-                    }
-                }
-            }
-        }
-        work.more = self.wheel.due(up_to);
-        work
-    }
-
-    /// See [`super::Keyspace::maintain`]. The position follows `now` over empty slots, and what is opened ahead lies
-    /// beyond the position, not beyond `now`: while nothing can be reclaimed, nothing is prepared in vain either.
-    pub(super) fn maintain(&mut self, now: u64, budget: usize) -> Work {
-        let mut work = Work::default();
-        while work.touched < budget {
-            match self.wheel.step(Wheel::limit(now)) {
-                Step::Open(slot) => self.open(slot, budget, &mut work),
-                Step::Done | Step::Free(_) => break,
-            }
-        }
-        while work.touched < budget {
-            let Some(slot) = self.wheel.ahead() else {
-                return work;
-            };
-            self.open(slot, budget, &mut work);
-        }
-        work.more = true;
-        work
-    }
-
-    /// Moves entries together while more than a fifth of what is held is free, so that pages go back.
-    pub(super) fn compact(&mut self, budget: usize, hasher: &KeyHasher) -> Work {
-        let mut work = Work::default();
-        while self.is_sparse() {
-            if work.touched >= budget {
-                work.more = true;
-                break;
-            }
-            work.touched += 1;
-            match self.entries.move_one() {
-                None => break,
-                Some(Moving::Nothing) => {}
-                Some(Moving::Entry { from, to }) => self.has_moved(from, to, hasher),
-            }
-        }
-        work
-    }
-
-    fn is_sparse(&self) -> bool {
-        let (held, used) = (self.entries.held_bytes(), self.entries.used_bytes());
-        held - used > used / 4 + SPARSE_BYTES_MIN
-    }
-
-    /// Puts the new handle where the old one was.
-    fn has_moved(&mut self, from: Handle, to: Handle, hasher: &KeyHasher) {
-        let entry = self.entries.get(to);
-        let (deadline, place) = (entry.deadline_ms(), entry.place());
-        let hash = hasher.hash(entry.key());
-        let slot = self.table.find_mut(hash, |slot| slot.handle == from);
-        slot.expect(INDEX_IS_EXACT).handle = to;
-        if deadline != 0 {
-            self.wheel.replace(deadline, place, to);
-        }
-    }
-
-    /// What was past when it came is looked at one by one: it is in no order, and rarely more than a handful.
-    fn reclaim_past(
-        &mut self,
-        up_to: u64,
-        budget: usize,
-        hasher: &KeyHasher,
-        garbage: &mut Garbage,
-        work: &mut Work,
-    ) {
-        while work.touched < budget
-            && let Some(handle) = self.wheel.past_next()
-        {
-            work.touched += 1;
-            let deadline = self.entries.get(handle).deadline_ms();
-            if deadline <= up_to {
-                self.free(handle, hasher, garbage);
-                work.freed += 1;
-            }
-            if !self.wheel.past_seen((deadline > up_to).then_some(deadline)) {
-                return;
-            }
-        }
-    }
-
-    fn free(&mut self, handle: Handle, hasher: &KeyHasher, garbage: &mut Garbage) {
-        let hash = hasher.hash(self.entries.get(handle).key());
-        self.table
-            .remove(hash, |slot| slot.handle == handle)
-            .expect(INDEX_IS_EXACT);
-        garbage.discard(self.take_out(handle));
-    }
-
-    /// Moves entries of an opened slot to finer ones.
-    fn open(&mut self, slot: SlotId, budget: usize, work: &mut Work) {
-        while work.touched < budget
-            && let Some(handle) = self.wheel.last(slot)
-        {
-            work.touched += 1;
-            let entry = self.entries.get(handle);
-            let (deadline, place) = (entry.deadline_ms(), entry.place());
-            // An entry that is alone in its wheel leaves it empty for a moment; the wheel goes on where it stood.
-            let time = self.wheel.position_ms();
-            let moved = self.wheel.remove(deadline, place);
-            debug_assert!(moved.is_none(), "the last one leaves no gap");
-            self.link(handle, deadline, time);
         }
     }
 
