@@ -2,7 +2,7 @@
 //!
 //! # Vocabulary
 //!
-//! * **limit**: `maxmemory`. What counts against it is the keyspace ([`used_bytes`]).
+//! * **limit**: `maxmemory`. What counts against it is the keyspace (`used_bytes`).
 //! * **not counted**: what has a bound of its own, and what evicting cannot lower. What was flushed is on its way back
 //!   already. The barrier's list of recent changes grows with each eviction, by about as much as a small key takes: if it
 //!   counted, one eviction would be the reason for the next, until nothing is left. (Redis leaves its replication and AOF
