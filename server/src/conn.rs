@@ -21,7 +21,7 @@ use std::io;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use idem_engine::{Outcome, Session};
 use idem_protocol::command;
@@ -49,6 +49,10 @@ const TURN_BYTES_MAX: usize = 64 << 10;
 
 /// Bytes of replies made in one turn, give or take one reply: a few large replies are as much work as many small ones.
 const TURN_REPLY_BYTES_MAX: usize = 128 << 10;
+
+/// Time of one turn, looked at every few commands: a step of SCAN can be ten thousand times the work of a GET.
+const TURN_TIME_MAX: Duration = Duration::from_millis(1);
+const TURN_TIME_EVERY: usize = 4;
 
 /// The places of arguments that a decoder may hold between commands, in bytes; it was more when the last one had a million.
 const DECODER_BYTES_KEPT: usize = 16 << 10;
@@ -242,7 +246,8 @@ impl Connection {
         let mut core = self.shard.core.borrow_mut();
         let core = &mut *core;
         let now = core.clock.now();
-        let mut executed = 0;
+        let began = Instant::now();
+        let mut executed = 0_usize;
         let waited = self.stopped == Stopped::Waits;
         let owed = self.replies.unsent_bytes();
         let mut consumed_any = false;
@@ -252,6 +257,10 @@ impl Connection {
             }
             let made = self.replies.unsent_bytes() - owed;
             if self.turn_commands >= TURN_COMMANDS_MAX || made > TURN_REPLY_BYTES_MAX {
+                break Stopped::Turn;
+            }
+            let asks = executed > 0 && executed.is_multiple_of(TURN_TIME_EVERY);
+            if asks && began.elapsed() > TURN_TIME_MAX {
                 break Stopped::Turn;
             }
             let input = self.input.bytes();

@@ -257,3 +257,32 @@ fn values_larger_than_a_segment() {
     client.check("STRLEN d", ":9437184\r\n");
     client.check("DBSIZE", ":4\r\n");
 }
+
+/// A pipeline of slow commands is cut by time, not only by number: others have their turn in the middle of it.
+#[test]
+fn a_pipeline_of_slow_commands_lets_others_in() {
+    const COMMANDS: usize = 100;
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path(), &[]);
+    let (mut slow, mut other) = (server.connect(), server.connect());
+    let keys: Vec<String> = (0..20_000).map(|key| format!("key:{key}")).collect();
+    let mut fill: Vec<&[u8]> = vec![b"MSET"];
+    keys.iter()
+        .for_each(|key| fill.extend([key.as_bytes(), &b"v"[..]]));
+    slow.command(&fill);
+    assert_eq!(slow.line(), "+OK");
+
+    let scan: [&[u8]; 6] = [b"SCAN", b"0", b"COUNT", b"10000", b"MATCH", b"nothing"];
+    slow.send(&encode(&scan).repeat(COMMANDS));
+    // The first of it has been executed when the other client asks.
+    let reply: Vec<String> = (0..4).map(|_| slow.line()).collect();
+    other.check("PING", "+PONG\r\n");
+    let reply_bytes: usize = reply.iter().map(|line| line.len() + 2).sum();
+    slow.0.set_nonblocking(true).unwrap();
+    let mut answered = vec![0; COMMANDS * reply_bytes];
+    let count = std::io::Read::read(&mut slow.0, &mut answered).unwrap_or(0);
+    assert!(
+        count < (COMMANDS - 1) * reply_bytes,
+        "the other one waited for the last of them"
+    );
+}
