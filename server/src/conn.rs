@@ -21,7 +21,7 @@ use std::io;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use idem_engine::{Outcome, Session};
 use idem_protocol::command;
@@ -35,24 +35,11 @@ use crate::peer::{DropReason, Peer, SaveResult};
 use crate::places::Socket;
 use crate::replies::Replies;
 use crate::socket;
+use crate::turn::{Stretch, Turn};
 
 /// A client whose unsent replies are above this executes nothing more until it took some: it cannot make the server
 /// hold more than about this, plus one reply.
 const BACKPRESSURE_BYTES: usize = 1 << 20;
-
-/// Commands executed in one turn; then the others are served. A turn ends when the connection waits, and not with a read:
-/// who sends faster than the server reads would otherwise be read again and again, a hundred times, before anybody else.
-const TURN_COMMANDS_MAX: usize = 128;
-
-/// Bytes read in one turn, give or take one read.
-const TURN_BYTES_MAX: usize = 64 << 10;
-
-/// Bytes of replies made in one turn, give or take one reply: a few large replies are as much work as many small ones.
-const TURN_REPLY_BYTES_MAX: usize = 128 << 10;
-
-/// Time of one turn, looked at every few commands: a step of SCAN can be ten thousand times the work of a GET.
-const TURN_TIME_MAX: Duration = Duration::from_millis(1);
-const TURN_TIME_EVERY: usize = 4;
 
 /// The places of arguments that a decoder may hold between commands, in bytes; it was more when the last one had a million.
 const DECODER_BYTES_KEPT: usize = 16 << 10;
@@ -93,9 +80,7 @@ struct Connection {
     input_needed: usize,
     replies: Replies,
     stopped: Stopped,
-    /// Commands executed and bytes read since the others were last served.
-    turn_commands: usize,
-    turn_bytes: usize,
+    turn: Turn,
     /// A SAVE waits for its snapshot.
     saving: bool,
     /// The peer sends no more.
@@ -129,8 +114,7 @@ pub async fn serve(shard: Rc<Shard>, socket: Socket, peer: Rc<Peer>) {
         input_needed: 1,
         replies: Replies::default(),
         stopped: Stopped::NeedsInput,
-        turn_commands: 0,
-        turn_bytes: 0,
+        turn: Turn::default(),
         saving: false,
         at_end: false,
         last_read: false,
@@ -202,7 +186,7 @@ impl Connection {
                 }
                 _ => {}
             }
-            if self.turn_bytes >= TURN_BYTES_MAX {
+            if self.turn.has_read_enough() {
                 self.yield_turn().await;
             }
             match self.ready().await? {
@@ -219,7 +203,7 @@ impl Connection {
 
     /// Lets everybody else who is ready go first.
     async fn yield_turn(&mut self) {
-        (self.turn_commands, self.turn_bytes) = (0, 0);
+        self.turn.begin();
         tokio::task::yield_now().await;
     }
 
@@ -246,8 +230,7 @@ impl Connection {
         let mut core = self.shard.core.borrow_mut();
         let core = &mut *core;
         let now = core.clock.now();
-        let began = Instant::now();
-        let mut executed = 0_usize;
+        let mut stretch = Stretch::begin();
         let waited = self.stopped == Stopped::Waits;
         let owed = self.replies.unsent_bytes();
         let mut consumed_any = false;
@@ -256,11 +239,7 @@ impl Connection {
                 break Stopped::Backpressure;
             }
             let made = self.replies.unsent_bytes() - owed;
-            if self.turn_commands >= TURN_COMMANDS_MAX || made > TURN_REPLY_BYTES_MAX {
-                break Stopped::Turn;
-            }
-            let asks = executed > 0 && executed.is_multiple_of(TURN_TIME_EVERY);
-            if asks && began.elapsed() > TURN_TIME_MAX {
+            if self.turn.is_over(&stretch, made) {
                 break Stopped::Turn;
             }
             let input = self.input.bytes();
@@ -331,7 +310,7 @@ impl Connection {
                     Some(Stopped::Turn)
                 }
                 Outcome::Wait => {
-                    core.peers.wait_for_log(&self.peer, waited && executed == 0);
+                    core.peers.wait_for_log(&self.peer, waited && stretch.is_first());
                     self.shard.commit_wanted.notify_one();
                     break Stopped::Waits;
                 }
@@ -339,8 +318,7 @@ impl Connection {
             self.input.consume(consumed);
             self.input_needed = 1;
             consumed_any = true;
-            executed += 1;
-            self.turn_commands += 1;
+            self.turn.note_command(&mut stretch);
             if let Some(stop) = stop {
                 break stop;
             }
@@ -432,7 +410,7 @@ impl Connection {
                 return Poll::Ready(result.map(|()| Ready::Writable));
             }
             // Others are served meanwhile: the next turn begins.
-            (self.turn_commands, self.turn_bytes) = (0, 0);
+            self.turn.begin();
             Poll::Pending
         })
         .await
@@ -459,7 +437,7 @@ impl Connection {
         match count {
             Ok(0) => self.at_end = true,
             Ok(count) => {
-                self.turn_bytes += count;
+                self.turn.note_read(count);
                 self.peer.note_input(Instant::now());
                 add(&self.shard.traffic.input, count);
             }

@@ -42,3 +42,4 @@ pub mod shutdown;
 pub mod snapshotter;
 pub mod socket;
 pub mod startup;
+pub mod turn;

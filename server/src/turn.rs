@@ -1,0 +1,102 @@
+//! How much one connection does before the others have their turn.
+//!
+//! A turn ends when the connection waits, and not with a read: who sends faster than the server reads would otherwise be
+//! read again and again, a hundred times, before anybody else. Within it, a *stretch* is what is executed without
+//! releasing the core.
+
+use std::time::{Duration, Instant};
+
+/// Commands executed in one turn.
+const COMMANDS_MAX: usize = 128;
+/// Bytes read in one turn, give or take one read.
+const READ_BYTES_MAX: usize = 64 << 10;
+/// Bytes of replies made in one stretch, give or take one reply: a few large replies are as much work as many small ones.
+const REPLY_BYTES_MAX: usize = 128 << 10;
+/// Time of one stretch, looked at every few commands: a step of SCAN can be ten thousand times the work of a GET.
+const TIME_MAX: Duration = Duration::from_millis(1);
+const TIME_EVERY: usize = 4;
+
+/// What a connection has done since the others were last served.
+#[derive(Debug, Default)]
+pub struct Turn {
+    commands: usize,
+    read_bytes: usize,
+}
+
+/// What it has executed since it borrowed the core.
+#[derive(Debug)]
+pub struct Stretch {
+    began: Instant,
+    executed: usize,
+}
+
+impl Turn {
+    /// Others have been served.
+    pub fn begin(&mut self) {
+        *self = Turn::default();
+    }
+
+    /// So many bytes were read.
+    pub fn note_read(&mut self, bytes: usize) {
+        self.read_bytes += bytes;
+    }
+
+    /// Whether nothing more should be read before the others are served.
+    pub fn has_read_enough(&self) -> bool {
+        self.read_bytes >= READ_BYTES_MAX
+    }
+
+    /// A command was executed.
+    pub fn note_command(&mut self, stretch: &mut Stretch) {
+        self.commands += 1;
+        stretch.executed += 1;
+    }
+
+    /// Whether the others have to be served before the next command. `reply_bytes`: of the replies made in this stretch.
+    pub fn is_over(&self, stretch: &Stretch, reply_bytes: usize) -> bool {
+        let asks_time = !stretch.is_first() && stretch.executed.is_multiple_of(TIME_EVERY);
+        self.commands >= COMMANDS_MAX
+            || reply_bytes > REPLY_BYTES_MAX
+            || (asks_time && stretch.began.elapsed() > TIME_MAX)
+    }
+}
+
+impl Stretch {
+    /// Begins now.
+    pub fn begin() -> Stretch {
+        Stretch {
+            began: Instant::now(),
+            executed: 0,
+        }
+    }
+
+    /// Whether no command has been executed in it.
+    pub fn is_first(&self) -> bool {
+        self.executed == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_bound_ends_a_turn() {
+        let mut turn = Turn::default();
+        let mut stretch = Stretch::begin();
+        assert!(!turn.is_over(&stretch, REPLY_BYTES_MAX));
+        assert!(turn.is_over(&stretch, REPLY_BYTES_MAX + 1));
+        (0..COMMANDS_MAX).for_each(|_| turn.note_command(&mut stretch));
+        assert!(turn.is_over(&stretch, 0));
+        turn.begin();
+        let late = Stretch {
+            began: stretch.began - TIME_MAX * 2,
+            executed: TIME_EVERY,
+        };
+        assert!(turn.is_over(&late, 0));
+        turn.note_read(READ_BYTES_MAX - 1);
+        assert!(!turn.has_read_enough());
+        turn.note_read(1);
+        assert!(turn.has_read_enough());
+    }
+}
