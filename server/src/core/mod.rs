@@ -63,8 +63,11 @@ const CLOSED_BYTES_MAX: usize = 8 << 20;
 const GATHER_TURNS_MAX: u32 = 16;
 /// … and earlier when so many in a row brought nothing …
 const GATHER_IDLE_TURNS: u32 = 2;
-/// … or, with fewer records than this, at the first: few clients gain less by it than they wait.
+/// … or, with fewer records than this, at the first: few clients gain less by it than they wait …
 const FEW_RECORDS: u32 = 8;
+/// … or after this time: a turn is as long as everybody's commands, and who floods the server must not keep the disk idle
+/// for sixteen of them.
+const GATHER_TIME_MAX: Duration = Duration::from_millis(1);
 
 /// How often the clients' time limits and the wall clock are looked at.
 const SWEEP_EVERY: Duration = Duration::from_secs(1);
@@ -381,19 +384,19 @@ impl CoreLoop {
             let core = self.shard.core.borrow();
             (core.log.batch.appended(), core.log.batch.open_records())
         };
+        let began = Instant::now();
         let (mut appended, _) = state();
         let mut idle = 0;
         for _ in 0..GATHER_TURNS_MAX {
             tokio::task::yield_now().await;
             let (now, records) = state();
             idle = if now == appended { idle + 1 } else { 0 };
-            if idle
-                >= if records < FEW_RECORDS {
-                    1
-                } else {
-                    GATHER_IDLE_TURNS
-                }
-            {
+            let patience = if records < FEW_RECORDS {
+                1
+            } else {
+                GATHER_IDLE_TURNS
+            };
+            if idle >= patience || began.elapsed() >= GATHER_TIME_MAX {
                 break;
             }
             appended = now;
