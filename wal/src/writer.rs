@@ -210,6 +210,14 @@ impl<S: Storage> LogWriter<S> {
         Ok(())
     }
 
+    /// To be called before anybody is told of what is written and not synced; a sync looks by itself. An error when the log
+    /// was taken away under the running server.
+    pub fn check_in_place(&mut self) -> Result<(), FatalError> {
+        let result = self.check_alive().and_then(|()| self.segment.check_in_place());
+        self.dead |= result.is_err();
+        result
+    }
+
     /// Writes a seal at the end, unless the last frame is one or there is no room for it. Not synced by this call.
     pub fn seal(&mut self) -> Result<(), WriteError> {
         let result = self.try_seal();

@@ -21,6 +21,7 @@ pub mod events;
 pub mod space;
 
 use std::cell::{Cell, RefCell};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -34,6 +35,7 @@ use idem_wal::housekeeping::Housekeeping;
 use idem_wal::storage::DiskStorage;
 use tokio::sync::Notify;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender};
+use tokio::time::Sleep;
 
 use self::commit::Commit;
 use self::events::Event;
@@ -334,22 +336,38 @@ pub struct CoreLoop {
     pub events: UnboundedReceiver<Event>,
     /// From the operator.
     pub signals: Signals,
+    /// Rings at the next deadline. Kept, because a new one for each turn makes the runtime wake itself through the kernel.
+    alarm: Pin<Box<Sleep>>,
 }
 
 impl CoreLoop {
+    /// Takes the events of `shard`.
+    pub fn new(shard: Rc<Shard>, events: UnboundedReceiver<Event>, signals: Signals) -> CoreLoop {
+        let alarm = Box::pin(tokio::time::sleep_until(Instant::now().into()));
+        CoreLoop {
+            shard,
+            events,
+            signals,
+            alarm,
+        }
+    }
+
     /// Takes one event, then does what it made due. True when the event was a signal.
     ///
     /// Not to be cancelled: between an event and the hand-over that it calls for lies a yield.
     pub async fn turn(&mut self) -> bool {
         let now = Instant::now();
         let deadline = self.shard.core.borrow().next_deadline(now);
+        if self.alarm.deadline() != deadline.into() {
+            self.alarm.as_mut().reset(deadline.into());
+        }
         let event = tokio::select! {
             // Time and signals first: under full load there is always another group.
             biased;
             () = self.signals.recv() => Event::Signal,
             // The runtime's timer would round what is due now up to the next millisecond.
             () = std::future::ready(()), if deadline <= now => Event::Timer,
-            () = tokio::time::sleep_until(deadline.into()) => Event::Timer,
+            () = self.alarm.as_mut() => Event::Timer,
             Some(event) = self.events.recv() => event,
             () = self.shard.commit_wanted.notified() => Event::Work,
         };

@@ -254,11 +254,7 @@ pub fn start(options: &Options, settings: &Settings) -> Result<Started, StartErr
     };
     let shard = Shard::new(core, options.clone());
     Ok(Started {
-        core_loop: CoreLoop {
-            shard,
-            events: receiver,
-            signals,
-        },
+        core_loop: CoreLoop::new(shard, receiver, signals),
         bound,
         ready,
         lock,

@@ -65,7 +65,6 @@ impl<S: Storage> ActiveSegment<S> {
         }
         frame[..FRAME_HEADER_BYTES].copy_from_slice(&header.encode(self.at.salt));
         self.write(frame).map_err(WriteError::Retry)?;
-        self.check_in_place()?;
         self.crc.combine(&Hasher::new_with_initial_len(
             crc,
             u64::from(header.payload_bytes),
@@ -125,7 +124,7 @@ impl<S: Storage> ActiveSegment<S> {
 
     /// A restart finds by name what this process writes through its descriptor. When the two part (a log that was removed,
     /// or replaced by a copy, under the running server) nothing more may be told: the process ends.
-    fn check_in_place(&self) -> Result<(), FatalError> {
+    pub(crate) fn check_in_place(&self) -> Result<(), FatalError> {
         let what = || format!("looking at {}", self.storage.describe(Dir::Wal, &self.name));
         let in_place = self.storage.is_in_place(Dir::Wal, &self.name, &self.file);
         if in_place.map_err(|error| FatalError::new(what(), error))? {

@@ -164,12 +164,14 @@ impl<S: Storage, C: Fn() -> Duration> Worker<S, C> {
             // What follows is with this thread already, and nothing is told before its sync.
             Policy::Always if group.followed => None,
             Policy::Always => Some(self.timed_sync()?),
-            Policy::Everysec => {
-                let now = (self.clock)();
-                self.unsynced_since.get_or_insert(now);
+            Policy::Everysec | Policy::No => {
+                self.writer.check_in_place().map_err(|fatal| fatal.to_string())?;
+                if self.policy == Policy::Everysec {
+                    let now = (self.clock)();
+                    self.unsynced_since.get_or_insert(now);
+                }
                 None
             }
-            Policy::No => None,
         };
         events(WalEvent::Progress {
             written: self.writer.written(),
