@@ -27,6 +27,8 @@ pub struct Peers {
     staying_bytes: usize,
     /// Peers whose oldest reply waits for the barrier; each at most once (`Peer::waits_for`).
     barrier_waiters: Vec<Rc<Peer>>,
+    /// How many they were when the barrier last let somebody go.
+    barrier_waiters_before: usize,
     /// Peers whose next command waits for the log: for space, or for the open group to leave.
     log_waiters: Vec<Rc<Peer>>,
     /// Places given out among them.
@@ -44,6 +46,7 @@ impl Peers {
             by_size: BTreeSet::new(),
             staying_bytes: 0,
             barrier_waiters: Vec::new(),
+            barrier_waiters_before: 0,
             log_waiters: Vec::new(),
             log_tickets: 0,
         }
@@ -152,6 +155,7 @@ impl Peers {
 
     /// Wakes those whose oldest reply the barrier has passed.
     pub fn barrier_moved(&mut self, barrier: Lsn) {
+        let before = self.barrier_waiters.len();
         self.barrier_waiters.retain(|peer| {
             let waits = peer.waits_for.get().is_some_and(|lsn| lsn > barrier);
             if !waits {
@@ -160,6 +164,15 @@ impl Peers {
             }
             waits
         });
+        if self.barrier_waiters.len() < before {
+            self.barrier_waiters_before = before;
+        }
+    }
+
+    /// Whether at least half as many wait for the barrier as did before it last let somebody go. With clients that send
+    /// when they are answered, the other half is still to come.
+    pub fn half_waits_for_barrier(&self) -> bool {
+        self.barrier_waiters.len() * 2 >= self.barrier_waiters_before
     }
 
     /// The peer's next command waits for the log; `again` when it waited before. A command that was decided in vain keeps
@@ -338,6 +351,7 @@ mod tests {
         peers.wait_for_barrier(&second, Lsn::new(20));
         peers.wait_for_barrier(&second, Lsn::new(21));
         assert_eq!(peers.waiting_for_barrier(), 2);
+        assert!(peers.half_waits_for_barrier(), "nobody was ever let go");
         peers.barrier_moved(Lsn::new(20));
         assert_eq!(peers.waiting_for_barrier(), 1);
         peers.barrier_moved(Lsn::new(21));
