@@ -3,7 +3,7 @@
 use idem_protocol::wal::{Opcode, RawRecord, Record};
 use idem_protocol::{Lsn, UnixMs};
 
-use crate::cli::DumpArgs;
+use super::Args;
 use crate::parse::Bytes;
 
 /// What was asked for.
@@ -56,7 +56,7 @@ pub(super) fn scope(db: u8, record: &Record<'_>) -> Scope {
 }
 
 impl Filter {
-    pub(super) fn new(args: &DumpArgs) -> Filter {
+    pub(super) fn new(args: &Args) -> Filter {
         Filter {
             key: args.key.clone(),
             prefix: args.prefix.clone(),

@@ -5,6 +5,7 @@
 //! Records of a live directory beyond its synced mark are shown too; a power loss could still take them back. What its server
 //! removes before it was read is a note on stderr; without a server, it is missing.
 
+mod args;
 mod filter;
 mod human;
 mod line;
@@ -15,7 +16,7 @@ use std::sync::Arc;
 use idem_protocol::Lsn;
 use idem_wal::reader::LogReader;
 
-use crate::cli::DumpArgs;
+pub(crate) use self::args::Args;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Out, Printed};
 use crate::progress::Meter;
@@ -25,7 +26,7 @@ use filter::Filter;
 use walk::{Ended, Printer};
 
 /// Prints what matches; the exit code says whether the log was read to its end.
-pub(crate) fn run(args: &DumpArgs) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let meter = Arc::new(Meter::new(output::leaves_room_for_a_bar()));
     let view = View::open(&args.dir, Arc::clone(&meter))?;
     let was_live = view.is_live()?;
@@ -70,7 +71,7 @@ pub(crate) fn run(args: &DumpArgs) -> Result<Exit, Failure> {
 }
 
 /// Times are easily given in another unit or zone than was meant: says what was understood.
-fn explain_nothing(args: &DumpArgs) {
+fn explain_nothing(args: &Args) {
     let mut words = String::from("no record matches");
     if let Some(from) = args.from_time {
         words += &format!(", from {}", Time::from(from));

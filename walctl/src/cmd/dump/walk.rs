@@ -7,10 +7,10 @@ use idem_protocol::wal::{HeaderError, Opcode, RawRecord, Record, SEGMENT_HEADER_
 use idem_wal::reader::{Frame, HeaderPage, LogReader, LogStep, Stop, frame_records};
 use idem_wal::storage::{Dir, Storage, StorageFile};
 
+use super::Args;
 use super::filter::Filter;
 use super::human;
 use super::line::{FrameLine, Line};
-use crate::cli::DumpArgs;
 use crate::exit::Failure;
 use crate::output::{self, Out, Printed};
 use crate::view::View;
@@ -48,7 +48,7 @@ pub(super) struct Printer {
 }
 
 impl Printer {
-    pub(super) fn new(out: Out, args: &DumpArgs) -> Printer {
+    pub(super) fn new(out: Out, args: &Args) -> Printer {
         Printer {
             out,
             json: args.json,

@@ -5,6 +5,7 @@
 //! started meanwhile writes what would look like damage. Nor is it a finding when its server removes a snapshot before it was
 //! read.
 
+mod args;
 mod report;
 
 use std::io;
@@ -13,14 +14,14 @@ use std::sync::Arc;
 use idem_wal::recovery::{Finding, FindingKind, Ignore, JudgeOptions, Judgement, Verdict, judge};
 use idem_wal::storage::Storage;
 
-use crate::cli::VerifyArgs;
+pub(crate) use self::args::Args;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Out};
 use crate::progress::Meter;
 use crate::view::View;
 
 /// Judges and prints. A closed pipe changes nothing about the exit code: the verdict was asked for.
-pub(crate) fn run(args: &VerifyArgs) -> Result<Exit, Failure> {
+pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     if args.deep {
         return Err(Failure::usage(
             "--deep is not available in this version; without it, every byte of the log is checked, but not the order \

@@ -1,0 +1,82 @@
+//! The flags of `walctl dump`.
+
+use std::path::PathBuf;
+
+use idem_protocol::wal::Opcode;
+use idem_protocol::{Lsn, UnixMs};
+
+use crate::parse::{self, Bytes};
+
+const HELP: &str = "\
+Columns: lsn, time (UTC), kind, database, key, then what the kind has: state, deadline, owner, fingerprint, \
+sizes. A Transaction is one line per record in it.
+
+Bytes that are no printable UTF-8 are written \\xNN, a backslash is doubled; --key and --prefix take the same form.
+
+Examples:
+  walctl dump /var/lib/idemd --key order:42 --values
+  walctl dump /var/lib/idemd --prefix 'order:' --opcode 53 --json
+  walctl dump /var/lib/idemd --from-time 2026-01-31T12:00:00+01:00 --values
+  walctl dump /var/lib/idemd --from-lsn 4096 --to-lsn 8192 --frames
+
+Exit codes:
+  0  read to the end of the log or to the limit asked for; also when the pipe was closed
+  1  wrong usage, an error, no log, or one that ends in something that is no end or has a part missing
+
+A running server appends meanwhile, and removes what it no longer needs: new segments are read too, and what went \
+before it was read is a note on stderr.
+
+With damage, what is good before it is printed, and stderr has file, offset and lsn; walctl verify says what it is.";
+
+/// See `--help`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// The data directory.
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+
+    /// Only records of this key.
+    #[arg(long, value_name = "KEY", value_parser = parse::bytes, allow_hyphen_values = true)]
+    pub(crate) key: Option<Bytes>,
+
+    /// Only records of keys that begin like this.
+    #[arg(long, value_name = "PREFIX", value_parser = parse::bytes, allow_hyphen_values = true)]
+    pub(crate) prefix: Option<Bytes>,
+
+    /// Only this kind of record: its number, or its name.
+    #[arg(long, value_name = "N", value_parser = parse::opcode)]
+    pub(crate) opcode: Option<Opcode>,
+
+    /// Only records that change this database; FlushAll changes each.
+    #[arg(long, value_name = "N")]
+    pub(crate) db: Option<u8>,
+
+    /// Only records at or after this position.
+    #[arg(long, value_name = "LSN", value_parser = parse::lsn)]
+    pub(crate) from_lsn: Option<Lsn>,
+
+    /// Only records that begin before this position.
+    #[arg(long, value_name = "LSN", value_parser = parse::lsn)]
+    pub(crate) to_lsn: Option<Lsn>,
+
+    /// Only records of this time or later: RFC 3339 with offset, or Unix milliseconds.
+    #[arg(long, value_name = "TIME", value_parser = parse::time)]
+    pub(crate) from_time: Option<UnixMs>,
+
+    /// Only records of this time or earlier.
+    #[arg(long, value_name = "TIME", value_parser = parse::time)]
+    pub(crate) to_time: Option<UnixMs>,
+
+    /// Also the values: strings, fields of hashes, stored results.
+    #[arg(long)]
+    pub(crate) values: bool,
+
+    /// Also a line for each group commit, and the file and offset of each record.
+    #[arg(long)]
+    pub(crate) frames: bool,
+
+    /// JSON Lines.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
