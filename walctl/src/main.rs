@@ -23,6 +23,8 @@ mod cli;
 mod cmd;
 mod exit;
 mod generate;
+mod line;
+mod log_end;
 mod output;
 mod parse;
 mod progress;

@@ -4,6 +4,7 @@ use idem_protocol::wal::{Opcode, RawRecord, Record};
 use idem_protocol::{Lsn, UnixMs};
 
 use super::Args;
+use crate::line::{Scope, key, scope};
 use crate::parse::Bytes;
 
 /// What was asked for.
@@ -17,42 +18,6 @@ pub(super) struct Filter {
     to_lsn: Option<Lsn>,
     from_time: Option<UnixMs>,
     to_time: Option<UnixMs>,
-}
-
-/// Which databases a record changes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Scope {
-    One(u8),
-    All,
-    None,
-}
-
-/// The key that a record is about.
-pub(super) fn key<'a>(record: &Record<'a>) -> Option<&'a [u8]> {
-    match *record {
-        Record::StringPut { key, .. }
-        | Record::Delete { key, .. }
-        | Record::DeadlinePut { key, .. }
-        | Record::HashPut { key, .. }
-        | Record::HashDelete { key, .. }
-        | Record::IdempotencyPut { key, .. } => Some(key),
-        Record::FlushDb
-        | Record::FlushAll
-        | Record::Transaction { .. }
-        | Record::EpochStart { .. }
-        | Record::Members { .. }
-        | Record::Clock => None,
-    }
-}
-
-/// The databases that a record in database `db` changes.
-pub(super) fn scope(db: u8, record: &Record<'_>) -> Scope {
-    match record {
-        Record::FlushDb => Scope::One(db),
-        Record::FlushAll => Scope::All,
-        other if key(other).is_some() => Scope::One(db),
-        _ => Scope::None,
-    }
 }
 
 impl Filter {

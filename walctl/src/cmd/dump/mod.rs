@@ -7,8 +7,6 @@
 
 mod args;
 mod filter;
-mod human;
-mod line;
 mod walk;
 
 use std::sync::Arc;
@@ -18,6 +16,7 @@ use idem_wal::reader::LogReader;
 
 pub(crate) use self::args::Args;
 use crate::exit::{Exit, Failure};
+use crate::log_end;
 use crate::output::{self, Out, Printed};
 use crate::progress::Meter;
 use crate::text::Time;
@@ -55,7 +54,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let mut complaint = match ended {
         Ended::Closed | Ended::Limit => None,
         Ended::Unreadable(what) => Some(what),
-        Ended::End(end) => walk::what_is_wrong(&view, &end, &is_live)?,
+        Ended::End(end) => log_end::what_is_wrong(&view, &end, &is_live)?,
     };
     if complaint.is_none() && removed.is_some() && !is_live()? {
         complaint = removed.map(|words| format!("{words}, and not by a server"));

@@ -1,17 +1,17 @@
-//! Through the log, frame by frame, and what to say about the place where it ends.
+//! Through the log, frame by frame.
 
 use std::io::{self, Write};
 
 use idem_protocol::Lsn;
-use idem_protocol::wal::{HeaderError, Opcode, RawRecord, Record, SEGMENT_HEADER_BYTES};
-use idem_wal::reader::{Frame, HeaderPage, LogReader, LogStep, Stop, frame_records};
-use idem_wal::storage::{Dir, Storage, StorageFile};
+use idem_protocol::wal::{Opcode, RawRecord, Record};
+use idem_wal::reader::{Frame, LogReader, LogStep, frame_records};
+use idem_wal::storage::Dir;
 
 use super::Args;
 use super::filter::Filter;
-use super::human;
-use super::line::{FrameLine, Line};
 use crate::exit::Failure;
+use crate::line::{FrameLine, Line, human};
+use crate::log_end::LogEnd;
 use crate::output::{self, Out, Printed};
 use crate::view::View;
 
@@ -25,17 +25,7 @@ pub(super) enum Ended {
     /// A record that has a good checksum and cannot be understood: file, offset, lsn and why. It is never skipped.
     Unreadable(String),
     /// There is no frame where the next one would be.
-    End(End),
-}
-
-/// The place where reading stopped.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) struct End {
-    file: String,
-    offset: u64,
-    lsn: Lsn,
-    stop: Option<Stop>,
-    segments_left: usize,
+    End(LogEnd),
 }
 
 /// Writes lines of either kind.
@@ -118,7 +108,7 @@ pub(super) fn walk(
                 stop,
                 segments_left,
             } => {
-                return Ok(Ended::End(End {
+                return Ok(Ended::End(LogEnd {
                     file,
                     offset,
                     lsn,
@@ -222,89 +212,4 @@ fn each_line<'a>(
         }
     }
     Ok(Printed::All)
-}
-
-/// What to say about the place where reading stopped; nothing when it is the end of the log. `is_live` is asked only when
-/// it matters: on a live directory the place may be in the middle of being written.
-pub(super) fn what_is_wrong(
-    view: &View,
-    end: &End,
-    is_live: &dyn Fn() -> Result<bool, Failure>,
-) -> Result<Option<String>, Failure> {
-    if end.file.is_empty() {
-        return Ok(Some("there is no segment of a log here".to_owned()));
-    }
-    let is_newest = end.segments_left == 0;
-    let what = match look_again(view, end) {
-        Ok(None) => return Ok(None),
-        Ok(Some(_)) if is_newest && end.stop.is_some() && is_live()? => return Ok(None),
-        // It was the newest one when it was read to its end; the server needs it no more.
-        Err(error) if error.kind() == io::ErrorKind::NotFound && is_live()? => return Ok(None),
-        Ok(Some(what)) => what,
-        Err(error) => return Err(Failure::io("reading the log")(error)),
-    };
-    let name = Dir::Wal.join(&end.file);
-    let more = match end.segments_left {
-        0 => String::new(),
-        1 => "; one later segment was not read".to_owned(),
-        left => format!("; {left} later segments were not read"),
-    };
-    Ok(Some(format!(
-        "{name} offset {}, lsn {}: {what}{more}",
-        end.offset, end.lsn
-    )))
-}
-
-/// What is in the place where reading stopped; nothing for the plain end of a log.
-fn look_again(view: &View, end: &End) -> io::Result<Option<String>> {
-    let is_newest = end.segments_left == 0;
-    let Some(stop) = end.stop else {
-        let file = view.open(Dir::Wal, &end.file)?;
-        return Ok(match HeaderPage::read(&file)?.header() {
-            Err(HeaderError::NewerFormat(format)) => {
-                Some(format!("format {format} is newer than this version reads"))
-            }
-            // It was being made when a server went down, and holds nothing.
-            Err(HeaderError::Damaged) if is_newest && is_zero_from(&file, SEGMENT_HEADER_BYTES as u64)? => {
-                None
-            }
-            Err(HeaderError::Damaged) => Some("the segment has no good header".to_owned()),
-            // Written between the two looks at it.
-            Ok(_) => None,
-        });
-    };
-    if is_newest
-        && matches!(stop, Stop::EndOfFile | Stop::NoHeader)
-        && is_zero_from(&view.open(Dir::Wal, &end.file)?, end.offset)?
-    {
-        return Ok(None);
-    }
-    Ok(Some(describe(stop)))
-}
-
-fn describe(stop: Stop) -> String {
-    match stop {
-        Stop::EndOfFile => "the file ends".to_owned(),
-        Stop::NoHeader => "neither a group nor the end of the log".to_owned(),
-        Stop::PayloadOutsideFile(header) => {
-            format!("a group of {} bytes reaches past the file", header.payload_bytes)
-        }
-        Stop::LsnGap(header) => format!("a group of lsn {} is in this place", header.lsn),
-        Stop::Payload(_, error) => format!("a group with a bad record: {error}"),
-    }
-}
-
-/// How much is looked at at once.
-const CHUNK_BYTES: usize = 1 << 18;
-
-fn is_zero_from(file: &impl StorageFile, from: u64) -> io::Result<bool> {
-    let mut chunk = vec![0; CHUNK_BYTES];
-    let mut offset = from;
-    loop {
-        match file.read_at(offset, &mut chunk)? {
-            0 => return Ok(true),
-            read if chunk[..read].iter().any(|byte| *byte != 0) => return Ok(false),
-            read => offset += read as u64,
-        }
-    }
 }

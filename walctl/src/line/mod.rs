@@ -1,4 +1,8 @@
-//! One line of a dump: the fields in the order in which JSON has them. What does not apply to a kind is left out.
+//! A record as one line: the fields in the order in which JSON has them. What does not apply to a kind is left out.
+//!
+//! Every command that shows records shows them like this, with the same names and the same columns.
+
+pub(crate) mod human;
 
 use idem_protocol::Deadline;
 use idem_protocol::idem::IdemState;
@@ -7,73 +11,108 @@ use idem_protocol::wal::{
 };
 use serde::{Serialize, Serializer};
 
-use super::filter::{Scope, key, scope};
 use crate::text::Escaped;
+
+/// Which databases a record changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scope {
+    One(u8),
+    All,
+    None,
+}
+
+/// The key that a record is about.
+pub(crate) fn key<'a>(record: &Record<'a>) -> Option<&'a [u8]> {
+    match *record {
+        Record::StringPut { key, .. }
+        | Record::Delete { key, .. }
+        | Record::DeadlinePut { key, .. }
+        | Record::HashPut { key, .. }
+        | Record::HashDelete { key, .. }
+        | Record::IdempotencyPut { key, .. } => Some(key),
+        Record::FlushDb
+        | Record::FlushAll
+        | Record::Transaction { .. }
+        | Record::EpochStart { .. }
+        | Record::Members { .. }
+        | Record::Clock => None,
+    }
+}
+
+/// The databases that a record in database `db` changes.
+pub(crate) fn scope(db: u8, record: &Record<'_>) -> Scope {
+    match record {
+        Record::FlushDb => Scope::One(db),
+        Record::FlushAll => Scope::All,
+        other if key(other).is_some() => Scope::One(db),
+        _ => Scope::None,
+    }
+}
 
 /// A record, or one of the records in a Transaction.
 #[derive(Default, Serialize)]
-pub(super) struct Line<'a> {
-    pub(super) lsn: u64,
-    pub(super) time_ms: u64,
-    pub(super) opcode: u8,
-    pub(super) name: &'static str,
+pub(crate) struct Line<'a> {
+    pub(crate) lsn: u64,
+    pub(crate) time_ms: u64,
+    pub(crate) opcode: u8,
+    pub(crate) name: &'static str,
     /// Which part of its transaction, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) tx_index: Option<usize>,
+    pub(crate) tx_index: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) tx_count: Option<usize>,
+    pub(crate) tx_count: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) db: Option<u8>,
+    pub(crate) db: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) key: Option<Escaped<'a>>,
+    pub(crate) key: Option<Escaped<'a>>,
     /// Unix milliseconds, null for a key without an end.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) deadline_ms: Option<Option<u64>>,
+    pub(crate) deadline_ms: Option<Option<u64>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) state: Option<State>,
+    pub(crate) state: Option<State>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) fingerprint: Option<Escaped<'a>>,
+    pub(crate) fingerprint: Option<Escaped<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) owner: Option<Escaped<'a>>,
+    pub(crate) owner: Option<Escaped<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) result_bytes: Option<usize>,
+    pub(crate) result_bytes: Option<usize>,
     /// Of a string; of a hash, all fields and values that the record names.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) value_bytes: Option<usize>,
+    pub(crate) value_bytes: Option<usize>,
     /// How many fields of a hash the record names.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) fields: Option<usize>,
+    pub(crate) fields: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) reason: Option<&'static str>,
+    pub(crate) reason: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) epoch: Option<u64>,
+    pub(crate) epoch: Option<u64>,
     /// Hex: it is no number to calculate with, and has more digits than many JSON readers keep.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) nonce: Option<String>,
+    pub(crate) nonce: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) previous_epoch: Option<u64>,
+    pub(crate) previous_epoch: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) previous_nonce: Option<String>,
+    pub(crate) previous_nonce: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) node: Option<String>,
+    pub(crate) node: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) required: Option<u8>,
+    pub(crate) required: Option<u8>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) members: Option<Members<'a>>,
+    pub(crate) members: Option<Members<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) result: Option<Escaped<'a>>,
+    pub(crate) result: Option<Escaped<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) value: Option<Value<'a>>,
+    pub(crate) value: Option<Value<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) file: Option<String>,
+    pub(crate) file: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) offset: Option<u64>,
+    pub(crate) offset: Option<u64>,
 }
 
 /// The state that an IDEM transition leads to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(super) enum State {
+pub(crate) enum State {
     Pending,
     Completed,
     Aborted,
@@ -81,7 +120,7 @@ pub(super) enum State {
 
 impl State {
     /// As JSON has it.
-    pub(super) const fn word(self) -> &'static str {
+    pub(crate) const fn word(self) -> &'static str {
         match self {
             State::Pending => "pending",
             State::Completed => "completed",
@@ -92,7 +131,7 @@ impl State {
 
 /// The members of a list, as objects.
 #[derive(Clone, Copy)]
-pub(super) struct Members<'a>(pub(super) MemberList<'a>);
+pub(crate) struct Members<'a>(pub(crate) MemberList<'a>);
 
 #[derive(Serialize)]
 struct MemberLine<'a> {
@@ -111,7 +150,7 @@ impl Serialize for Members<'_> {
 
 /// What a key holds after the record; of a hash only the fields that the record names.
 #[derive(Clone, Copy)]
-pub(super) enum Value<'a> {
+pub(crate) enum Value<'a> {
     String(&'a [u8]),
     /// `[field, value]` each.
     Set(Pairs<'a>),
@@ -135,7 +174,7 @@ impl Serialize for Value<'_> {
 
 impl<'a> Line<'a> {
     /// What `record` in database `db` says, with its values when they are wanted.
-    pub(super) fn new(raw: &RawRecord<'_>, db: u8, record: &Record<'a>, values: bool) -> Line<'a> {
+    pub(crate) fn new(raw: &RawRecord<'_>, db: u8, record: &Record<'a>, values: bool) -> Line<'a> {
         let mut line = Line {
             lsn: raw.lsn.get(),
             time_ms: raw.time.get(),
@@ -222,19 +261,19 @@ fn end(deadline: Deadline) -> Option<u64> {
 
 /// A group commit, before its records.
 #[derive(Serialize)]
-pub(super) struct FrameLine {
+pub(crate) struct FrameLine {
     /// `group`, or `seal` for an empty one that witnesses the group before it.
-    pub(super) frame: &'static str,
-    pub(super) lsn: u64,
-    pub(super) synced_lsn: u64,
-    pub(super) records: u32,
-    pub(super) record_bytes: u32,
-    pub(super) file: String,
-    pub(super) offset: u64,
+    pub(crate) frame: &'static str,
+    pub(crate) lsn: u64,
+    pub(crate) synced_lsn: u64,
+    pub(crate) records: u32,
+    pub(crate) record_bytes: u32,
+    pub(crate) file: String,
+    pub(crate) offset: u64,
 }
 
 impl FrameLine {
-    pub(super) fn new(file: String, offset: u64, header: &FrameHeader) -> FrameLine {
+    pub(crate) fn new(file: String, offset: u64, header: &FrameHeader) -> FrameLine {
         FrameLine {
             frame: if header.seal { "seal" } else { "group" },
             lsn: header.lsn.get(),

@@ -1,11 +1,11 @@
-//! A line of a dump for people: columns first, then whatever the kind of record has to say.
+//! A line for people: columns first, then whatever the kind of record has to say.
 
 use std::fmt::Display;
 use std::io::{self, Write};
 
 use idem_protocol::{Deadline, UnixMs};
 
-use super::line::{FrameLine, Line, State, Value};
+use super::{FrameLine, Line, State, Value};
 use crate::output::{Paint, Tone};
 use crate::text::{Escaped, Time};
 
@@ -52,7 +52,7 @@ impl<W: Write> Columns<'_, W> {
 }
 
 /// Writes `line` without its end.
-pub(super) fn record(out: &mut impl Write, paint: Paint, line: &Line<'_>) -> io::Result<()> {
+pub(crate) fn record(out: &mut impl Write, paint: Paint, line: &Line<'_>) -> io::Result<()> {
     let mut columns = Columns { out, paint, due: 0 };
     columns.push(format_args!("{:>LSN_WIDTH$}", line.lsn))?;
     columns.push(paint.tone(Tone::Quiet, Time::from(UnixMs::new(line.time_ms))))?;
@@ -149,7 +149,7 @@ fn epoch_and_members<W: Write>(columns: &mut Columns<'_, W>, line: &Line<'_>) ->
 }
 
 /// Writes a group commit or seal without the end of the line.
-pub(super) fn frame(out: &mut impl Write, paint: Paint, line: &FrameLine) -> io::Result<()> {
+pub(crate) fn frame(out: &mut impl Write, paint: Paint, line: &FrameLine) -> io::Result<()> {
     let text = format!(
         "-- {}: records {}, bytes {}, synced lsn {}, {} offset {}",
         line.frame, line.records, line.record_bytes, line.synced_lsn, line.file, line.offset
