@@ -84,6 +84,22 @@ pub fn warnings(options: &Options) -> Vec<String> {
             spell(options.proto_max_bulk_len),
         ));
     }
+    let longest = options
+        .client_output_buffer_limit
+        .max(options.client_query_buffer_limit);
+    if options.client_buffers_total < longest {
+        warnings.push(format!(
+            "client-buffers-total ({}) is below what one client may have ({}): a client is dropped before its own limit",
+            spell(options.client_buffers_total),
+            spell(longest),
+        ));
+    }
+    if options.maxmemory != 0 && options.maxmemory < MAXMEMORY_LEAST_USEFUL {
+        warnings.push(format!(
+            "maxmemory is {} bytes: was a unit forgotten, such as mb?",
+            options.maxmemory
+        ));
+    }
     let evicts = options.maxmemory_policy != EvictionPolicy::NoEviction;
     if options.idem_evictable && evicts && options.maxmemory != 0 {
         warnings.push(
@@ -103,6 +119,9 @@ pub fn warnings(options: &Options) -> Vec<String> {
             ));
         }
     }
+    if options.idem_evictable && !evicts && options.maxmemory != 0 {
+        warnings.push("idem-evictable has no effect with maxmemory-policy noeviction".to_owned());
+    }
     if !options.bind.is_loopback() {
         warnings.push(format!(
             "listening on {} with protected mode off: whoever reaches this port may read and change everything",
@@ -111,6 +130,9 @@ pub fn warnings(options: &Options) -> Vec<String> {
     }
     warnings
 }
+
+/// Less than this holds nothing worth a server.
+const MAXMEMORY_LEAST_USEFUL: u64 = 64 << 10;
 
 fn spell(bytes: usize) -> String {
     u64::try_from(bytes).map_or_else(|_| bytes.to_string(), spell_size)

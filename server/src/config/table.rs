@@ -101,8 +101,8 @@ pub const OPTIONS: &[OptionRow] = &[
         name: "appendfsync",
         value: "POLICY",
         default: "always",
-        help: "When the log is synced: always (before every reply), everysec (at least every 500 ms), no (the kernel \
-               decides)",
+        help: "When the log is synced: always (before every reply), everysec (a power loss can take the \
+               last second), no (the kernel decides)",
         switch: false,
         set: |options, text| set_word(&mut options.appendfsync, text, FSYNC_POLICIES),
         get: |options| spell_word(FSYNC_POLICIES, options.appendfsync),

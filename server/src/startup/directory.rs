@@ -67,6 +67,37 @@ pub(super) fn lock(dir: &Path) -> Result<DirLock, StartError> {
     })
 }
 
+/// What a directory without a log may have in it and still be one of ours that was interrupted, or a volume of its own.
+const EXPECTED_NAMES: [&str; 6] = [
+    "wal",
+    "snap",
+    "diverged",
+    "control.tmp",
+    "control.spare",
+    "lost+found",
+];
+
+/// A new log is what an operator expects once. In a directory that was there already it may as well be a mistyped path, or
+/// the place of a volume that is not mounted, and then every operation could be acquired again: said, and not refused,
+/// because an empty directory is also what a first start is given.
+pub(super) fn doubt_new(dir: &Path) {
+    let names = std::fs::read_dir(dir).into_iter().flatten().filter_map(|entry| {
+        let name = entry.ok()?.file_name().to_string_lossy().into_owned();
+        (!EXPECTED_NAMES.contains(&name.as_str())).then_some(name)
+    });
+    let dir = dir.display();
+    match names.min() {
+        Some(foreign) => tracing::warn!(
+            "{dir} has no log, and `{foreign}` in it is not idemd's: is it the right directory? A new log begins here; what \
+             another one knew can be acquired again"
+        ),
+        None => tracing::warn!(
+            "{dir} was there and has no log: if a volume should be mounted on it, stop now. A new log begins here; what \
+             another one knew can be acquired again"
+        ),
+    }
+}
+
 pub(super) fn cannot(what: &str, dir: &Path, error: &io::Error) -> StartError {
     StartError::failure(format!(
         "cannot {what} the data directory {}: {error}",

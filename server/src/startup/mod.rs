@@ -22,7 +22,7 @@ use idem_protocol::lsn::Lsn;
 use idem_protocol::time::UnixMs;
 use idem_wal::housekeeping::{Housekeeping, HousekeepingParams};
 use idem_wal::lock::DirLock;
-use idem_wal::recovery::{self, OpenParams, Opened};
+use idem_wal::recovery::{self, OpenParams, Opened, Verdict};
 use idem_wal::thread::{Policy, WalThread};
 use tokio::sync::mpsc::unbounded_channel;
 
@@ -152,10 +152,17 @@ pub fn start(options: &Options, settings: &Settings) -> Result<Started, StartErr
     };
     let address = SocketAddr::new(options.bind, options.port);
     let bind = || {
-        listener::bind(address)
-            .map_err(|error| StartError::failure(format!("cannot listen on {address}: {error}")))
+        listener::bind(address).map_err(|error| {
+            let tip = match error.kind() {
+                std::io::ErrorKind::AddrInUse => "; --port takes another one, 0 any free one",
+                _ => "",
+            };
+            StartError::failure(format!("cannot listen on {address}: {error}{tip}"))
+        })
     };
-    let (lock, bound) = match directory::lock_existing(&options.dir)? {
+    let existing = directory::lock_existing(&options.dir)?;
+    let existed = existing.is_some();
+    let (lock, bound) = match existing {
         Some(lock) => (lock, bind()?),
         None => {
             let bound = bind()?;
@@ -175,6 +182,9 @@ pub fn start(options: &Options, settings: &Settings) -> Result<Started, StartErr
         storage.set_sabotage_no_directory_sync();
     }
     let (mut node, judgement) = recover::recover(&storage, options, settings)?;
+    if existed && judgement.verdict == Verdict::New {
+        directory::doubt_new(&options.dir);
+    }
     let records = judgement.records;
     let newest_snapshot = judgement.snapshot.as_ref().map(|snapshot| snapshot.start);
     let clock = start_clock(judgement.log_time);
