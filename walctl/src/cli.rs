@@ -31,6 +31,10 @@ pub(crate) enum Command {
     Verify(cmd::verify::Args),
     /// Prints the records of a log, one a line.
     Dump(cmd::dump::Args),
+    /// Rebuilds the state that a log stands for: totals, one key, or all of it in a file.
+    Replay(cmd::replay::Args),
+    /// Says whether two data directories hold the same records.
+    Diff(cmd::diff::Args),
 }
 
 #[cfg(test)]

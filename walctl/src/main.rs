@@ -19,6 +19,7 @@
 
 #![forbid(unsafe_code)]
 
+mod chain;
 mod cli;
 mod cmd;
 mod exit;
@@ -28,6 +29,7 @@ mod log_end;
 mod output;
 mod parse;
 mod progress;
+mod state;
 mod text;
 mod view;
 
@@ -71,6 +73,8 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
     match &cli.command {
         Some(Command::Verify(args)) => cmd::verify::run(args),
         Some(Command::Dump(args)) => cmd::dump::run(args),
+        Some(Command::Replay(args)) => cmd::replay::run(args),
+        Some(Command::Diff(args)) => cmd::diff::run(args),
         None => Err(Failure::usage("a command is needed; walctl --help lists them")),
     }
 }

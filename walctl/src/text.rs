@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 /// Bytes in the escaped form, written piece by piece: a result of megabytes is never held a second time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Escaped<'a>(pub(crate) &'a [u8]);
 
 /// How many bytes are escaped at once.

@@ -237,7 +237,7 @@ impl Keyspace {
     }
 
     /// All entries, in no particular order, ended ones included.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (u8, EntryRef<'_>)> {
+    pub fn iter(&self) -> impl Iterator<Item = (u8, EntryRef<'_>)> {
         self.existing()
             .flat_map(|(db, database)| database.iter().map(move |entry| (db, entry)))
     }

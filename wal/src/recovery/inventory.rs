@@ -11,6 +11,7 @@ use idem_protocol::{ClusterId, Lsn, NodeId};
 use super::cases::Row;
 use super::judge::Sink;
 use super::judgement::{Finding, FindingKind};
+use super::until::Until;
 use crate::reader::{HeaderPage, Snapshot, SnapshotProblem, snapshot};
 use crate::storage::{Dir, Storage, StorageFile, durable};
 
@@ -146,12 +147,14 @@ pub(super) struct Snapshots {
     pub(super) findings: Vec<Finding>,
 }
 
-/// Reads the snapshots from the newest on until one is valid, and the others' headers, or all of them with `all`.
+/// Reads the snapshots from the newest on until one is valid and ends within `until`, and the others' headers, or all of
+/// them with `all`.
 /// The items of the valid one are in the sink then, and nothing else.
 pub(super) fn read_snapshots<S: Storage>(
     storage: &S,
     starts: &[Lsn],
     excluded: &[Lsn],
+    until: Until,
     cluster: Option<ClusterId>,
     all: bool,
     sink: &mut dyn Sink,
@@ -188,11 +191,19 @@ pub(super) fn read_snapshots<S: Storage>(
         };
         match read {
             Ok(None) => {}
+            Ok(Some(snapshot)) if !until.holds(snapshot.trailer.end_lsn, snapshot.trailer.log_time) => {
+                if result.used.is_none() {
+                    sink.reset();
+                }
+                result.others.push(snapshot);
+            }
             Ok(Some(snapshot)) if result.used.is_none() => result.used = Some(snapshot),
             Ok(Some(snapshot)) => result.others.push(snapshot),
             Err(problem) => {
                 let (kind, offset) = match &problem {
-                    SnapshotProblem::Damaged { offset, .. } => (FindingKind::Beside, *offset),
+                    SnapshotProblem::Damaged { offset, .. } | SnapshotProblem::Unreadable { offset, .. } => {
+                        (FindingKind::Beside, *offset)
+                    }
                     SnapshotProblem::NewerFormat(_) | SnapshotProblem::OtherCluster(_) => {
                         (FindingKind::Row(Row::H), 0)
                     }

@@ -6,6 +6,7 @@ use idem_protocol::{Lsn, UnixMs};
 use super::cases::Row;
 use super::judgement::{FindingKind, Judgement};
 use super::pass::{Outcome, Pass};
+use super::until::Until;
 use crate::storage::Storage;
 
 /// How to judge.
@@ -60,15 +61,29 @@ const LIVE_ATTEMPTS: usize = 5;
 /// Reads only, through `storage`. Memory is bounded by the largest frame, and with `retain_tail` by the end of the newest
 /// segment that no witness vouches for.
 pub fn judge<S: Storage>(storage: &S, options: &JudgeOptions, sink: &mut dyn Sink) -> Judgement {
+    judge_until(storage, options, Until::End, sink)
+}
+
+/// As [`judge`], for an earlier state: reading begins with the newest valid snapshot that ends within `until`, or at lsn 0.
+/// A snapshot is no state before its end, so a newer one cannot be gone back from; it is read and stays a witness.
+///
+/// The verdict is on all that is read, from that start to the end of the log, and the sink gets all of it: what is beyond
+/// `until` is the sink's to leave out. `HOLE` may only mean that the log does not reach back far enough for this state.
+pub fn judge_until<S: Storage>(
+    storage: &S,
+    options: &JudgeOptions,
+    until: Until,
+    sink: &mut dyn Sink,
+) -> Judgement {
     let attempts = if options.live { LIVE_ATTEMPTS } else { 1 };
-    let mut judgement = judge_once(storage, options, sink);
+    let mut judgement = judge_once(storage, options, until, sink);
     for _ in 1..attempts {
         // Files go and grow while a live directory is read in pieces; what is really damaged is so the next time too.
         if !judgement.row.refuses() {
             break;
         }
         sink.reset();
-        judgement = judge_once(storage, options, sink);
+        judgement = judge_once(storage, options, until, sink);
     }
     if options.live && !judgement.row.refuses() && judgement.row != Row::New {
         vouch(&mut judgement);
@@ -90,12 +105,17 @@ fn vouch(judgement: &mut Judgement) {
         .retain(|finding| finding.kind == FindingKind::Beside);
 }
 
-fn judge_once<S: Storage>(storage: &S, options: &JudgeOptions, sink: &mut dyn Sink) -> Judgement {
+fn judge_once<S: Storage>(
+    storage: &S,
+    options: &JudgeOptions,
+    until: Until,
+    sink: &mut dyn Sink,
+) -> Judgement {
     // A snapshot that the log contradicts is found out only when the log has been read up to its end. There are at most
     // as many rounds as snapshots.
     let mut excluded: Vec<Lsn> = Vec::new();
     loop {
-        match Pass::new(storage, options, &excluded).run(sink) {
+        match Pass::new(storage, options, until, &excluded).run(sink) {
             Outcome::Judged(judgement) => return *judgement,
             Outcome::SnapshotContradicted(start) => {
                 assert!(

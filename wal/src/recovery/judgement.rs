@@ -2,6 +2,7 @@
 //! needs to know about it.
 
 use idem_protocol::control::Control;
+use idem_protocol::snapshot::SnapshotTrailer;
 use idem_protocol::wal::Salt;
 use idem_protocol::{Epoch, HistoryEntry, Lsn, UnixMs};
 
@@ -178,6 +179,8 @@ pub struct SnapshotSummary {
     pub end: Lsn,
     /// Its items.
     pub items: u64,
+    /// What it says of the log at its end.
+    pub trailer: SnapshotTrailer,
 }
 
 /// The place L and what a writer needs to go on there.

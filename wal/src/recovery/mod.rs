@@ -41,12 +41,15 @@ mod judgement;
 mod open;
 mod pass;
 mod repair;
+pub mod restore;
 mod tail;
+mod until;
 mod witness;
 
 pub use cases::Row;
-pub use judge::{Ignore, JudgeOptions, Place, Sink, judge};
+pub use judge::{Ignore, JudgeOptions, Place, Sink, judge, judge_until};
 pub use judgement::{
     Finding, FindingKind, Found, Judgement, LogEnd, SegmentSummary, SnapshotSummary, Verdict,
 };
 pub use open::{OpenError, OpenParams, Opened, open};
+pub use until::Until;

@@ -23,7 +23,7 @@ use crate::storage::{Dir, Storage};
 use crate::writer::{LogWriter, SaltSource, WriterParams, WriterPosition};
 
 /// The history keeps so many epochs; older ones matter to nobody whose log is still kept.
-const HISTORY_MAX: usize = 1024;
+pub(super) const HISTORY_MAX: usize = 1024;
 
 /// What a start brings along.
 pub struct OpenParams {
@@ -104,7 +104,7 @@ impl OpenError {
         }
     }
 
-    fn write(what: impl Into<String>, bytes: u64, error: WriteError) -> Self {
+    pub(super) fn write(what: impl Into<String>, bytes: u64, error: WriteError) -> Self {
         match error {
             WriteError::Retry(source) => OpenError::space(what, bytes, source),
             WriteError::Fatal(fatal) => OpenError::Fatal(fatal),
@@ -128,16 +128,16 @@ pub fn open<S: Storage>(
     } else {
         take_over(storage, &judgement, &params, &mut notes)?
     };
-    open_epoch(storage, control, position, params, notes)
+    open_epoch(storage, control, position, EpochReason::Start, params, notes)
 }
 
 /// Where to go on, and a spare when the segment has no room for the first record.
-struct Resume {
-    writer: WriterPosition,
-    spare: Option<Spare>,
+pub(super) struct Resume {
+    pub(super) writer: WriterPosition,
+    pub(super) spare: Option<Spare>,
 }
 
-fn salt(entropy: &mut dyn FnMut() -> [u8; 16]) -> Salt {
+pub(super) fn salt(entropy: &mut dyn FnMut() -> [u8; 16]) -> Salt {
     let [bytes, _] = halves(entropy());
     Salt(bytes)
 }
@@ -302,16 +302,22 @@ fn take_over<S: Storage>(
 }
 
 /// The bytes of the first record of every epoch.
-fn epoch_start_bytes() -> u64 {
-    epoch_start(Epoch::default(), NodeId::default(), Epoch::default()).encoded_len()
+pub(super) fn epoch_start_bytes() -> u64 {
+    epoch_start(
+        Epoch::default(),
+        NodeId::default(),
+        Epoch::default(),
+        EpochReason::Start,
+    )
+    .encoded_len()
 }
 
-fn epoch_start(epoch: Epoch, node: NodeId, previous: Epoch) -> Record<'static> {
+fn epoch_start(epoch: Epoch, node: NodeId, previous: Epoch, reason: EpochReason) -> Record<'static> {
     Record::EpochStart {
         epoch,
         node,
         previous,
-        reason: EpochReason::Start,
+        reason,
     }
 }
 
@@ -369,10 +375,11 @@ fn merged_history(known: &[HistoryEntry], read: &[HistoryEntry], end: Lsn) -> Ve
     history
 }
 
-fn open_epoch<S: Storage>(
+pub(super) fn open_epoch<S: Storage>(
     storage: &S,
     control: ControlFile<S>,
     resume: Resume,
+    reason: EpochReason,
     mut params: OpenParams,
     notes: Vec<String>,
 ) -> Result<Opened<S>, OpenError> {
@@ -405,7 +412,11 @@ fn open_epoch<S: Storage>(
     batch
         .reserve(epoch_start_bytes())
         .expect("room for the first record was made above");
-    batch.append(log_time, 0, &epoch_start(epoch, known.node, position.epoch));
+    batch.append(
+        log_time,
+        0,
+        &epoch_start(epoch, known.node, position.epoch, reason),
+    );
     let mut group = batch.take(Vec::new()).expect("the group holds EpochStart");
     let bytes = group.bytes.len() as u64;
     writer

@@ -16,6 +16,7 @@ use super::inventory::{self, ControlFound, SegmentFile, Snapshots};
 use super::judge::{JudgeOptions, Sink};
 use super::judgement::{Finding, FindingKind, Judgement, LogEnd, SegmentSummary, SnapshotSummary};
 use super::tail::TailImage;
+use super::until::Until;
 use crate::reader::{SegmentReader, Stop, snapshot};
 use crate::storage::{Dir, Storage};
 
@@ -30,6 +31,7 @@ pub(super) enum Outcome {
 pub(super) struct Pass<'a, S: Storage> {
     storage: &'a S,
     options: &'a JudgeOptions,
+    until: Until,
     excluded: &'a [Lsn],
     evidence: Evidence,
     findings: Vec<Finding>,
@@ -71,10 +73,11 @@ struct Reached<S: Storage> {
 }
 
 impl<'a, S: Storage> Pass<'a, S> {
-    pub(super) fn new(storage: &'a S, options: &'a JudgeOptions, excluded: &'a [Lsn]) -> Self {
+    pub(super) fn new(storage: &'a S, options: &'a JudgeOptions, until: Until, excluded: &'a [Lsn]) -> Self {
         Pass {
             storage,
             options,
+            until,
             excluded,
             evidence: Evidence::default(),
             findings: Vec::new(),
@@ -163,6 +166,7 @@ impl<'a, S: Storage> Pass<'a, S> {
             self.storage,
             &starts,
             self.excluded,
+            self.until,
             cluster,
             self.options.all_snapshots,
             sink,
@@ -258,6 +262,7 @@ impl<'a, S: Storage> Pass<'a, S> {
             start: used.header.start_lsn,
             end: used.trailer.end_lsn,
             items: used.items,
+            trailer: used.trailer,
         });
         Outcome::Judged(Box::new(judgement))
     }
