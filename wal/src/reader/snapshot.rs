@@ -10,12 +10,12 @@ use idem_protocol::snapshot::{
     SNAPSHOT_HEADER_BYTES, SnapshotHeader, SnapshotTrailer, TRAILER_MARK, TRAILER_PREFIX_BYTES,
 };
 use idem_protocol::wal::{
-    HeaderError, RECORD_BYTES_MAX, RECORD_HEADER_BYTES, RawRecord, Record, parse_snapshot_name,
+    HeaderError, RECORD_BYTES_MAX, RECORD_HEADER_BYTES, RawRecord, Record, RecordError, parse_snapshot_name,
 };
 use idem_protocol::{ClusterId, Lsn, UnixMs};
 
 use super::window::Window;
-use crate::storage::{Dir, Storage};
+use crate::storage::{Dir, Storage, StorageFile};
 
 /// The most bytes that a trailer is read with; histories and member lists stay far below.
 const TRAILER_BYTES_MAX: u32 = 64 << 20;
@@ -38,12 +38,22 @@ pub struct Snapshot {
 /// Why a snapshot cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotProblem {
-    /// Damaged, cut short or impossible; also one that cannot be read. The other snapshot is used.
+    /// Damaged, cut short or impossible. The other snapshot is used.
     #[error("{what} at offset {offset}")]
     Damaged {
         /// What is wrong.
         what: String,
         /// Where.
+        offset: u64,
+        /// The checksum that is written there and that of the bytes, when they are what is wrong.
+        crcs: Option<(u32, u32)>,
+    },
+    /// The system did not hand over its bytes. The other snapshot is used.
+    #[error("cannot be read at offset {offset}: {error}")]
+    Unreadable {
+        /// What the system said.
+        error: io::Error,
+        /// How far the file was read.
         offset: u64,
     },
     /// Undamaged, and written by a newer version.
@@ -58,33 +68,51 @@ fn damaged(what: impl Into<String>, offset: u64) -> SnapshotProblem {
     SnapshotProblem::Damaged {
         what: what.into(),
         offset,
+        crcs: None,
+    }
+}
+
+fn unreadable(offset: u64) -> impl FnOnce(io::Error) -> SnapshotProblem {
+    move |error| SnapshotProblem::Unreadable { error, offset }
+}
+
+/// An item whose framing or checksum is wrong.
+fn bad_item(error: RecordError, offset: u64) -> SnapshotProblem {
+    SnapshotProblem::Damaged {
+        what: error.to_string(),
+        offset,
+        crcs: match error {
+            RecordError::Crc { expected, found } => Some((expected, found)),
+            RecordError::Short { .. } | RecordError::TooLong(_) => None,
+        },
     }
 }
 
 /// Only the header, for the question whether a file is foreign.
 pub(crate) fn read_header<S: Storage>(storage: &S, name: &str) -> Result<SnapshotHeader, SnapshotProblem> {
     let mut bytes = [0; SNAPSHOT_HEADER_BYTES];
-    let file = storage
-        .open(Dir::Snap, name)
-        .map_err(|error| damaged(error.to_string(), 0))?;
-    let read = crate::storage::durable::read_exact_or_end(&file, 0, &mut bytes)
-        .map_err(|error| damaged(error.to_string(), 0))?;
-    check_header(&bytes[..read], name)
+    let file = storage.open(Dir::Snap, name).map_err(unreadable(0))?;
+    let read = crate::storage::durable::read_exact_or_end(&file, 0, &mut bytes).map_err(unreadable(0))?;
+    let header = decode_header(&bytes[..read])?;
+    check_name(&header, parse_snapshot_name(name))?;
+    Ok(header)
 }
 
-fn check_header(bytes: &[u8], name: &str) -> Result<SnapshotHeader, SnapshotProblem> {
-    let header = match SnapshotHeader::decode(bytes) {
-        Ok(header) => header,
-        Err(HeaderError::NewerFormat(format)) => return Err(SnapshotProblem::NewerFormat(format)),
-        Err(HeaderError::Damaged) => return Err(damaged("damaged header", 0)),
-    };
-    if parse_snapshot_name(name) != Some(header.start_lsn) {
-        return Err(damaged(
-            format!("name and start lsn {} differ", header.start_lsn),
-            0,
-        ));
+fn decode_header(bytes: &[u8]) -> Result<SnapshotHeader, SnapshotProblem> {
+    SnapshotHeader::decode(bytes).map_err(|error| match error {
+        HeaderError::NewerFormat(format) => SnapshotProblem::NewerFormat(format),
+        HeaderError::Damaged => damaged("damaged header", 0),
+    })
+}
+
+fn check_name(header: &SnapshotHeader, named: Option<Lsn>) -> Result<(), SnapshotProblem> {
+    if named == Some(header.start_lsn) {
+        return Ok(());
     }
-    Ok(header)
+    Err(damaged(
+        format!("name and start lsn {} differ", header.start_lsn),
+        0,
+    ))
 }
 
 /// Reads a whole snapshot and hands each item to `item` on the way. When it turns out to be damaged at its end, the items
@@ -95,17 +123,30 @@ pub fn read<S: Storage>(
     cluster: Option<ClusterId>,
     item: &mut dyn FnMut(&RawRecord<'_>, &Record<'_>),
 ) -> Result<Snapshot, SnapshotProblem> {
-    let unreadable = |error: io::Error| damaged(format!("cannot be read: {error}"), 0);
-    let file = storage.open(Dir::Snap, name).map_err(unreadable)?;
-    let mut window = Window::new(file, 0).map_err(unreadable)?;
+    let file = storage.open(Dir::Snap, name).map_err(unreadable(0))?;
+    let mut check = |header: &SnapshotHeader| {
+        check_name(header, parse_snapshot_name(name))?;
+        match cluster {
+            Some(cluster) if cluster != header.cluster => Err(SnapshotProblem::OtherCluster(header.cluster)),
+            _ => Ok(()),
+        }
+    };
+    read_file(file, name, &mut check, item)
+}
+
+/// As [`read`], a file from anywhere. `check` is shown its header before the first item, and may refuse it; `name` is
+/// taken over into the answer and not looked at.
+pub fn read_file<F: StorageFile>(
+    file: F,
+    name: &str,
+    check: &mut dyn FnMut(&SnapshotHeader) -> Result<(), SnapshotProblem>,
+    item: &mut dyn FnMut(&RawRecord<'_>, &Record<'_>),
+) -> Result<Snapshot, SnapshotProblem> {
+    let mut window = Window::new(file, 0).map_err(unreadable(0))?;
     let mut crc = crc32fast::Hasher::new();
 
-    let header = check_header(window.peek(SNAPSHOT_HEADER_BYTES).map_err(unreadable)?, name)?;
-    if let Some(cluster) = cluster
-        && cluster != header.cluster
-    {
-        return Err(SnapshotProblem::OtherCluster(header.cluster));
-    }
+    let header = decode_header(window.peek(SNAPSHOT_HEADER_BYTES).map_err(unreadable(0))?)?;
+    check(&header)?;
     window.advance(SNAPSHOT_HEADER_BYTES);
     crc.update(window.passed(SNAPSHOT_HEADER_BYTES));
 
@@ -114,7 +155,7 @@ pub fn read<S: Storage>(
     let mut newest = (header.start_lsn, UnixMs::ZERO);
     loop {
         let offset = window.offset();
-        let prefix = window.peek(TRAILER_PREFIX_BYTES).map_err(unreadable)?;
+        let prefix = window.peek(TRAILER_PREFIX_BYTES).map_err(unreadable(offset))?;
         if prefix.len() < TRAILER_PREFIX_BYTES {
             return Err(damaged("ends without a trailer", offset));
         }
@@ -140,8 +181,8 @@ pub fn read<S: Storage>(
             return Err(damaged(format!("item of {size} bytes"), offset));
         }
         let size = usize::try_from(size).expect("512 MiB fit usize");
-        let bytes = window.peek(size).map_err(unreadable)?;
-        let raw = RawRecord::parse(bytes).map_err(|error| damaged(error.to_string(), offset))?;
+        let bytes = window.peek(size).map_err(unreadable(offset))?;
+        let raw = RawRecord::parse(bytes).map_err(|error| bad_item(error, offset))?;
         let record = raw.decode().map_err(|error| damaged(error.to_string(), offset))?;
         if raw.lsn < newest.0 || raw.time < newest.1 {
             return Err(damaged("items go back in lsn or time", offset));
@@ -155,7 +196,7 @@ pub fn read<S: Storage>(
     }
 }
 
-fn read_trailer<F: crate::storage::StorageFile>(
+fn read_trailer<F: StorageFile>(
     window: &mut Window<F>,
     length: u32,
     crc: &mut crc32fast::Hasher,
@@ -169,9 +210,7 @@ fn read_trailer<F: crate::storage::StorageFile>(
         ));
     }
     let size = usize::try_from(whole).expect("64 MiB fit usize");
-    let bytes = window
-        .peek(size)
-        .map_err(|error| damaged(format!("cannot be read: {error}"), offset))?;
+    let bytes = window.peek(size).map_err(unreadable(offset))?;
     if bytes.len() < size {
         return Err(damaged("ends within the trailer", offset));
     }
@@ -180,10 +219,11 @@ fn read_trailer<F: crate::storage::StorageFile>(
     let found = std::mem::take(crc).finalize();
     let expected = u32::from_le_bytes(stored.try_into().expect("four bytes were split off"));
     if expected != found {
-        return Err(damaged(
-            format!("CRC {found:08x} instead of {expected:08x}"),
+        return Err(SnapshotProblem::Damaged {
+            what: format!("CRC {found:08x} of the whole file instead of {expected:08x}"),
             offset,
-        ));
+            crcs: Some((expected, found)),
+        });
     }
     SnapshotTrailer::decode(&fields[TRAILER_PREFIX_BYTES..])
         .map_err(|error| damaged(error.to_string(), offset))
