@@ -219,9 +219,7 @@ pub async fn run(shard: Rc<Shard>) {
         if let Err(reason) = &result {
             core.client_log
                 .write(ClientLine::SnapshotFailed, Instant::now(), || {
-                    tracing::error!(
-                        "snapshot failed: {reason}; the server goes on, and the log is kept instead"
-                    );
+                    tracing::error!("snapshot failed: {reason}; the log is kept instead");
                 });
         }
         core.snapshots.ended(result);

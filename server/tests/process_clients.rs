@@ -142,7 +142,10 @@ fn all_buffers_together() {
         let _ = client.0.write_all(&vec![b'x'; bytes]);
     }
     let line = server.logged("client dropped");
-    assert!(line.contains("client-buffers-total") && line.contains("largest"), "{line}");
+    assert!(
+        line.contains("client-buffers-total") && line.contains("largest"),
+        "{line}"
+    );
     assert_eq!(clients[7].rest(), b"");
     check_alive(&server);
 }
@@ -285,4 +288,25 @@ fn a_pipeline_of_slow_commands_lets_others_in() {
         count < (COMMANDS - 1) * reply_bytes,
         "the other one waited for the last of them"
     );
+}
+
+/// As redis-py's pipelines are: all requests first, then all replies.
+#[test]
+fn a_client_may_write_a_whole_pipeline_before_it_reads() {
+    let (_dir, server) = server(&[]);
+    let mut client = server.connect();
+    let value = vec![b'v'; 10_000];
+    let (set, get) = (encode(&[b"SET", b"key", &value]), encode(&[b"GET", b"key"]));
+    let replies = [b"+OK\r\n$10000\r\n", value.as_slice(), b"\r\n"].concat();
+    const PAIRS: usize = 1200;
+    client.send(&[set, get].concat().repeat(PAIRS));
+    for _ in 0..PAIRS {
+        client.expect(&replies);
+    }
+    // And what takes much more to answer than to ask.
+    client.send(&encode(&[b"GET", b"key"]).repeat(10_000));
+    let reply = [b"$10000\r\n", value.as_slice(), b"\r\n"].concat();
+    for _ in 0..10_000 {
+        client.expect(&reply);
+    }
 }

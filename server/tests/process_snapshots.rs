@@ -130,3 +130,38 @@ fn what_cannot_be_removed_is_no_failed_snapshot() {
     assert_eq!(client.info("rdb_saves"), "3");
     server.terminate().check(0, &["the log is clean"]);
 }
+
+/// Log that a restart needs, because it does not find the snapshots in whose stead the log could go, stays.
+#[test]
+fn snapshots_that_are_moved_away_take_no_log_with_them() {
+    let dir = tempfile::tempdir().unwrap();
+    let options = ["--wal-keep-bytes", "0"];
+    let server = Server::start(dir.path(), &options);
+    let mut client = server.connect();
+    let mut written = 0;
+    let mut write = |client: &mut support::Client| {
+        for _ in 0..30 {
+            written += 1;
+            client.command(&[b"SET", format!("k{written}").as_bytes(), &[b'v'; 100_000]]);
+            client.expect(b"+OK\r\n");
+        }
+        written
+    };
+    write(&mut client);
+    client.check("SAVE", "+OK\r\n");
+    std::fs::rename(dir.path().join("snap"), dir.path().join("away")).unwrap();
+    std::fs::create_dir(dir.path().join("snap")).unwrap();
+    write(&mut client);
+    client.send(b"SAVE\r\n");
+    let line = client.line();
+    assert!(line.starts_with("-ERR") && line.contains("snap/"), "{line}");
+    // The next ones go to where a restart looks.
+    for _ in 0..3 {
+        write(&mut client);
+        client.check("SAVE", "+OK\r\n");
+    }
+    let keys = write(&mut client);
+    server.kill();
+    let server = Server::start(dir.path(), &options);
+    server.connect().check("DBSIZE", &format!(":{keys}\r\n"));
+}

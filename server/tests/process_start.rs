@@ -254,8 +254,64 @@ fn a_log_that_is_replaced_under_the_server_ends_it() {
     assert_eq!(client.rest(), b"", "nothing more is told");
     server.wait().check(
         1,
-        &["FATAL", "removed or replaced while the server was writing it"],
+        &[
+            "FATAL",
+            "removed, replaced or cut while the server was writing it",
+        ],
     );
     let server = Server::start(dir.path(), &[]);
     server.connect().check("GET before", "$1\r\n1\r\n");
+}
+
+/// The same, where nothing looks at the old segment any more: it was synced and sealed, and is followed now.
+#[test]
+fn a_quiet_segment_that_is_taken_away_ends_the_server_when_it_is_followed() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Server::start(dir.path(), &[]);
+    let mut client = server.connect();
+    let set = |client: &mut Client, bytes: usize| client.command(&[b"SET", b"k", &vec![b'v'; bytes]]);
+    set(&mut client, 600_000);
+    client.expect(b"+OK\r\n");
+    let segment = dir.path().join("wal/00000000000000000000.wal");
+    let aside = dir.path().join("aside.wal");
+    std::fs::rename(&segment, &aside).unwrap();
+    set(&mut client, 700_000);
+    assert_eq!(client.rest(), b"", "nothing more is told");
+    server.wait().check(1, &["FATAL", "removed, replaced or cut"]);
+    std::fs::rename(&aside, &segment).unwrap();
+    let server = Server::start(dir.path(), &[]);
+    server.connect().check("STRLEN k", ":600000\r\n");
+}
+
+#[test]
+fn a_log_that_is_cut_under_the_server_ends_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut server = Server::start(dir.path(), &[]);
+    let mut client = server.connect();
+    client.check("SET before 1", "+OK\r\n");
+    let segment = std::fs::OpenOptions::new()
+        .write(true)
+        .open(dir.path().join("wal/00000000000000000000.wal"))
+        .unwrap();
+    segment.set_len(8192).unwrap();
+    client.send(b"SET after 1\r\n");
+    assert_eq!(client.rest(), b"", "nothing more is told");
+    server.wait().check(1, &["FATAL", "removed, replaced or cut"]);
+}
+
+/// However much that is, and in however many reads.
+#[test]
+fn what_had_arrived_when_a_stop_began_is_answered() {
+    const COMMANDS: usize = 5000;
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::start(dir.path(), &[]);
+    let mut client = server.connect();
+    client.check("PING", "+PONG\r\n");
+    server.signal(Signal::STOP);
+    // On the loopback what was written has arrived, as far as the socket takes it: 64 KiB at least.
+    client.send(&b"SET k v\r\n".repeat(COMMANDS));
+    server.signal(Signal::TERM);
+    server.signal(Signal::CONT);
+    assert_eq!(client.rest().len(), COMMANDS * b"+OK\r\n".len());
+    server.terminate().check(0, &["the log is clean"]);
 }

@@ -288,6 +288,11 @@ impl<S: Storage> Housekeeper<S> {
             return Err(WriteError::Retry(error));
         }
         sync_directory(&self.storage, Dir::Snap)?;
+        if !is_in_place(&self.storage, start) {
+            return Err(WriteError::Retry(io::Error::other(
+                "snap/ was moved, removed or replaced while the server was using it",
+            )));
+        }
         self.valid.insert(start);
         self.control.try_update(|control| {
             control.newest_snapshot = control.newest_snapshot.max(Some(start));
@@ -304,7 +309,8 @@ impl<S: Storage> Housekeeper<S> {
             if good {
                 known.insert(start);
             }
-            good
+            // Log that a restart needs instead of a snapshot which it does not find must stay.
+            good && is_in_place(storage, start)
         };
         let inventory = retention::take_inventory(storage, &mut valid, end, self.keep_bytes);
         let removals = retention::plan(&inventory.map_err(WriteError::Retry)?);
@@ -312,6 +318,15 @@ impl<S: Storage> Housekeeper<S> {
         known.retain(|start| !removals.snapshots.contains(start));
         Ok(removals.segments.len())
     }
+}
+
+/// Whether a restart finds the snapshot that this process knows.
+fn is_in_place<S: Storage>(storage: &S, start: Lsn) -> bool {
+    let name = snapshot_name(start);
+    let found = storage
+        .open(Dir::Snap, &name)
+        .and_then(|file| storage.is_in_place(Dir::Snap, &name, &file, 0));
+    found.unwrap_or(false)
 }
 
 /// The error of a chore that may be asked for again; otherwise the reason why the process must end.

@@ -169,6 +169,8 @@ impl<S: Storage> LogWriter<S> {
     fn rotate(&mut self, spare: Spare, first: Lsn) -> Result<(), WriteError> {
         if self.rotation.is_none() {
             self.sync_segment()?;
+            // A clean one was looked at when it was synced, perhaps long ago; nobody looks again once it has a successor.
+            self.segment.check_in_place()?;
             let header = SegmentHeader {
                 node: self.params.node,
                 cluster: self.params.cluster,

@@ -41,6 +41,10 @@ use crate::turn::Turn;
 /// hold more than about this, plus one reply.
 const BACKPRESSURE_BYTES: usize = 1 << 20;
 
+/// … but its requests are read ahead, up to so many bytes (and no more than one command may have): a client that writes a
+/// whole pipeline before it reads the first reply would otherwise wait for the server, and the server for it.
+const READ_AHEAD_BYTES_MAX: usize = 16 << 20;
+
 /// The places of arguments that a decoder may hold between commands, in bytes; it was more when the last one had a million.
 const DECODER_BYTES_KEPT: usize = 16 << 10;
 
@@ -85,8 +89,8 @@ struct Connection {
     saving: bool,
     /// The peer sends no more.
     at_end: bool,
-    /// The server stops; what had arrived until then was read.
-    last_read: bool,
+    /// The server stops, and so many bytes that had arrived until then are still to be read.
+    arrived: Option<usize>,
     /// Closed because of what the client sent: take the rest of it before closing.
     lingers: bool,
 }
@@ -117,7 +121,7 @@ pub async fn serve(shard: Rc<Shard>, socket: Socket, peer: Rc<Peer>) {
         turn: Turn::default(),
         saving: false,
         at_end: false,
-        last_read: false,
+        arrived: None,
         lingers: false,
     };
     let (id, address) = (connection.peer.id, connection.peer.address);
@@ -161,10 +165,8 @@ impl Connection {
                 self.yield_turn().await;
                 continue;
             }
-            if self.shard.is_stopping() && !self.last_read && self.stopped == Stopped::NeedsInput {
-                // Commands that had arrived are in flight, and are answered.
-                self.last_read = true;
-                self.read().await?;
+            if self.shard.is_stopping() && self.stopped == Stopped::NeedsInput {
+                self.read_what_arrived().await?;
             }
             self.execute();
             // Also what a command was the reason for: then not even the replies before it are sent.
@@ -184,6 +186,7 @@ impl Connection {
                 Stopped::NeedsInput | Stopped::Ended if self.ends() && self.replies.is_empty() => {
                     return Ok(None);
                 }
+                Stopped::NeedsInput if self.arrived.is_some_and(|bytes| bytes > 0) => continue,
                 _ => {}
             }
             if self.turn.has_read_enough() {
@@ -209,7 +212,8 @@ impl Connection {
 
     /// Whether nothing more will be executed once the complete commands are done.
     fn ends(&self) -> bool {
-        self.at_end || self.stopped == Stopped::Ended || self.shard.is_stopping()
+        let stops = self.shard.is_stopping() && self.arrived == Some(0);
+        self.at_end || self.stopped == Stopped::Ended || stops
     }
 
     /// Sends what the barrier has released; the only caller of [`socket::send`] for a client that was accepted.
@@ -258,9 +262,11 @@ impl Connection {
     /// Waits until there is something to do.
     async fn ready(&mut self) -> io::Result<Ready> {
         // What is not read stays with the client: TCP itself slows it down.
+        let may_read = !self.at_end && !self.shard.is_stopping();
         let reads = match self.stopped {
-            Stopped::NeedsInput => !self.at_end && !self.shard.is_stopping(),
-            Stopped::Waits | Stopped::Backpressure | Stopped::Turn | Stopped::Ended => false,
+            Stopped::NeedsInput => may_read,
+            Stopped::Backpressure => may_read && self.input.bytes().len() < self.read_ahead_bytes_max(),
+            Stopped::Waits | Stopped::Turn | Stopped::Ended => false,
         };
         let writes = !self.replies.sendable().is_empty();
         poll_fn(|context| {
@@ -278,6 +284,32 @@ impl Connection {
             Poll::Pending
         })
         .await
+    }
+
+    fn read_ahead_bytes_max(&self) -> usize {
+        READ_AHEAD_BYTES_MAX.min(self.query_bytes_max)
+    }
+
+    /// Commands that had arrived when the server was told to stop are in flight, and are answered; what a client goes on
+    /// sending is not.
+    async fn read_what_arrived(&mut self) -> io::Result<()> {
+        if self.arrived.is_none() {
+            let bytes = rustix::io::ioctl_fionread(&self.socket.stream)?;
+            self.arrived = Some(usize::try_from(bytes).unwrap_or(usize::MAX));
+        }
+        let left = self.arrived.unwrap_or(0);
+        if left == 0 {
+            return Ok(());
+        }
+        let before = self.input.bytes().len();
+        self.read().await?;
+        let count = self.input.bytes().len() - before;
+        // Nothing came: the kernel's number was more than it gives.
+        self.arrived = Some(if count == 0 { 0 } else { left.saturating_sub(count) });
+        if self.turn.has_read_enough() {
+            self.yield_turn().await;
+        }
+        Ok(())
     }
 
     /// Takes what has arrived, once, and does not wait: without data nothing happens.

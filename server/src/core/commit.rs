@@ -31,6 +31,8 @@ pub struct Commit {
     busy: usize,
     /// The empty one of the two buffers, while it is here.
     buffer: Vec<u8>,
+    /// The groups that are with the wal thread want a seal behind them.
+    seal_follows: bool,
     /// When a seal is due, unless more records come.
     seal_at: Option<Instant>,
     closing: bool,
@@ -45,6 +47,7 @@ impl Commit {
             policy,
             busy: 0,
             buffer: Vec::new(),
+            seal_follows: false,
             seal_at: None,
             closing: false,
             closed: None,
@@ -64,10 +67,12 @@ impl Commit {
         }
         let open = log.batch.take(std::mem::take(&mut self.buffer));
         let mut groups = log.closed.drain(..).chain(open).peekable();
+        self.seal_follows = false;
         while let Some(mut group) = groups.next() {
             group.followed = groups.peek().is_some();
             if !group.clock_only {
                 self.seal_at = Some(now + SEAL_AFTER);
+                self.seal_follows = true;
             }
             self.busy += 1;
             self.wal.send(Job::Group(group));
@@ -76,13 +81,19 @@ impl Commit {
     }
 
     /// The wal thread is done with the group (its buffer comes back) or the seal (there is none).
-    pub fn returned(&mut self, buffer: Option<Vec<u8>>) {
+    pub fn returned(&mut self, buffer: Option<Vec<u8>>, now: Instant) {
         assert!(self.busy > 0, "the wal thread returned what it was not given");
         self.busy -= 1;
         if let Some(mut buffer) = buffer {
+            // Groups only; a seal is followed by none.
             buffer.clear();
             buffer.shrink_to(BUFFER_KEPT_MAX);
             self.buffer = buffer;
+            // Counted from the end of the sync: on a slow disk the seal would be due at once, and the next command of a
+            // lone client would wait for two syncs.
+            if self.seal_follows {
+                self.seal_at = Some(now + SEAL_AFTER);
+            }
         }
     }
 

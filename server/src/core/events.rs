@@ -66,12 +66,12 @@ impl Core {
                 }
                 if let Some(buffer) = buffer {
                     self.process.count_group(u64::from(records));
-                    self.commit.returned(Some(buffer));
+                    self.commit.returned(Some(buffer), Instant::now());
                 }
                 self.progress(written, synced);
             }
             WalEvent::Sealed { synced } => {
-                self.commit.returned(None);
+                self.commit.returned(None, Instant::now());
                 let written = self.node.written();
                 self.progress(written, synced.max(self.node.synced()));
             }

@@ -123,14 +123,16 @@ impl<S: Storage> ActiveSegment<S> {
     }
 
     /// A restart finds by name what this process writes through its descriptor. When the two part (a log that was removed,
-    /// or replaced by a copy, under the running server) nothing more may be told: the process ends.
+    /// cut, or replaced by a copy, under the running server) nothing more may be told: the process ends.
     pub(crate) fn check_in_place(&self) -> Result<(), FatalError> {
         let what = || format!("looking at {}", self.storage.describe(Dir::Wal, &self.name));
-        let in_place = self.storage.is_in_place(Dir::Wal, &self.name, &self.file);
+        let in_place = self
+            .storage
+            .is_in_place(Dir::Wal, &self.name, &self.file, self.at.bytes);
         if in_place.map_err(|error| FatalError::new(what(), error))? {
             return Ok(());
         }
-        let gone = io::Error::other("it was removed or replaced while the server was writing it");
+        let gone = io::Error::other("it was removed, replaced or cut while the server was writing it");
         Err(FatalError::new(what(), gone))
     }
 

@@ -128,11 +128,8 @@ impl DiskStorage {
     /// Does something with the descriptor of a directory, which is opened now if it has not been before. One that was
     /// removed meanwhile and made again is found again.
     fn with<T>(&self, dir: Dir, call: impl Fn(&File) -> io::Result<T>) -> io::Result<T> {
-        let index = match dir {
-            Dir::Root => return call(&self.handles.root),
-            Dir::Wal => 0,
-            Dir::Snap => 1,
-            Dir::Diverged => 2,
+        let Some(index) = index_of(dir) else {
+            return call(&self.handles.root);
         };
         let directory = self.below(dir, index)?;
         match call(&directory) {
@@ -144,6 +141,14 @@ impl DiskStorage {
                 call(&*self.below(dir, index)?)
             }
             other => other,
+        }
+    }
+
+    /// Opens it by its name again when it is needed next.
+    fn forget_directory(&self, dir: Dir) {
+        if let Some(index) = index_of(dir) {
+            let mut below = self.handles.below.lock().unwrap_or_else(PoisonError::into_inner);
+            below[index] = None;
         }
     }
 
@@ -174,6 +179,16 @@ impl DiskStorage {
     }
 }
 
+/// The place in [`Handles::below`]; none for the data directory itself.
+const fn index_of(dir: Dir) -> Option<usize> {
+    match dir {
+        Dir::Root => None,
+        Dir::Wal => Some(0),
+        Dir::Snap => Some(1),
+        Dir::Diverged => Some(2),
+    }
+}
+
 /// Which file it is, of all on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct FileId {
@@ -182,18 +197,25 @@ struct FileId {
 }
 
 impl FileId {
-    /// That of the file which `path` leads to.
+    /// That of the file which `path` leads to, and its length.
     ///
-    /// Asks for nothing but the number: since Linux 6.13 who asks for a file's times makes the next write give it new
+    /// Asks for nothing but number and length: since Linux 6.13 who asks for a file's times makes the next write give it new
     /// ones, and without a journal ext4 then writes the inode in each sync, a third more of its time.
-    fn of_path(directory: impl AsFd, path: &str) -> rustix::io::Result<FileId> {
-        match statx(&directory, path, AtFlags::empty(), StatxFlags::INO) {
-            Ok(found) => Ok(FileId {
-                device: makedev(found.stx_dev_major, found.stx_dev_minor),
-                inode: found.stx_ino,
-            }),
+    fn of_path(directory: impl AsFd, path: &str) -> rustix::io::Result<(FileId, u64)> {
+        let wanted = StatxFlags::INO | StatxFlags::SIZE;
+        match statx(&directory, path, AtFlags::empty(), wanted) {
+            Ok(found) => {
+                let id = FileId {
+                    device: makedev(found.stx_dev_major, found.stx_dev_minor),
+                    inode: found.stx_ino,
+                };
+                Ok((id, found.stx_size))
+            }
             // An old kernel, or a sandbox that knows only older calls.
-            Err(Errno::NOSYS | Errno::PERM) => statat(directory, path, AtFlags::empty()).map(FileId::from),
+            Err(Errno::NOSYS | Errno::PERM) => {
+                let stat = statat(directory, path, AtFlags::empty())?;
+                Ok((FileId::from(stat), u64::try_from(stat.st_size).unwrap_or(0)))
+            }
             Err(errno) => Err(errno),
         }
     }
@@ -283,13 +305,18 @@ impl Storage for DiskStorage {
         }
     }
 
-    fn is_in_place(&self, dir: Dir, name: &str, file: &DiskFile) -> io::Result<bool> {
+    fn is_in_place(&self, dir: Dir, name: &str, file: &DiskFile, bytes: u64) -> io::Result<bool> {
         // By the whole path below the data directory, so that a replaced `wal` is noticed as well as a replaced file.
         match FileId::of_path(&self.handles.root, &dir.join(name)) {
-            Ok(named) => Ok(named == file.id),
-            Err(Errno::NOENT | Errno::NOTDIR) => Ok(false),
-            Err(errno) => Err(errno.into()),
+            Ok((named, length)) if named == file.id => return Ok(length >= bytes),
+            Ok(_) | Err(Errno::NOENT | Errno::NOTDIR) => {}
+            Err(errno) => return Err(errno.into()),
         }
+        if dir == Dir::Snap {
+            // The next snapshot goes to where a restart would look. Not so the log: what it told is elsewhere.
+            self.forget_directory(dir);
+        }
+        Ok(false)
     }
 
     fn available_bytes(&self) -> io::Result<u64> {
@@ -418,7 +445,9 @@ mod tests {
         storage.create_dir(Dir::Wal).unwrap();
         let file = storage.create(Dir::Wal, "a").unwrap();
         let (wal, aside) = (directory.path().join("wal"), directory.path().join("aside"));
-        let in_place = || storage.is_in_place(Dir::Wal, "a", &file).unwrap();
+        let in_place = || storage.is_in_place(Dir::Wal, "a", &file, 3).unwrap();
+        assert!(!in_place(), "it is too short");
+        file.write_at(0, b"abc").unwrap();
         assert!(in_place());
         // The directory moved, a copy in its place, and everything back again.
         std::fs::rename(&wal, &aside).unwrap();

@@ -79,10 +79,10 @@ pub trait Storage: Clone + Send + Sync + 'static {
     fn sync_dir(&self, dir: Dir) -> io::Result<()>;
     /// Makes the directory; fine when it is there. Its own name is durable after a sync of [`Dir::Root`].
     fn create_dir(&self, dir: Dir) -> io::Result<()>;
-    /// Whether the open `file` is still what the data directory has under this name. Somebody who removes or replaces files
-    /// of a running server takes away what it has told.
-    fn is_in_place(&self, dir: Dir, name: &str, file: &Self::File) -> io::Result<bool> {
-        let _ = (dir, name, file);
+    /// Whether the open `file` is still what the data directory has under this name, with at least so many bytes. Somebody who
+    /// removes, replaces or cuts files of a running server takes away what it has told.
+    fn is_in_place(&self, dir: Dir, name: &str, file: &Self::File, bytes: u64) -> io::Result<bool> {
+        let _ = (dir, name, file, bytes);
         Ok(true)
     }
     /// Bytes that an unprivileged process may still write where the log is.
