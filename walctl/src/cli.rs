@@ -33,6 +33,8 @@ pub(crate) enum Command {
     Dump(cmd::dump::Args),
     /// Rebuilds the state that a log stands for: totals, one key, or all of it in a file.
     Replay(cmd::replay::Args),
+    /// Makes a new data directory with the state of an earlier position or time.
+    Restore(cmd::restore::Args),
     /// Says whether two data directories hold the same records.
     Diff(cmd::diff::Args),
 }

@@ -22,6 +22,7 @@
 mod chain;
 mod cli;
 mod cmd;
+mod confirm;
 mod exit;
 mod generate;
 mod line;
@@ -74,6 +75,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Some(Command::Verify(args)) => cmd::verify::run(args),
         Some(Command::Dump(args)) => cmd::dump::run(args),
         Some(Command::Replay(args)) => cmd::replay::run(args),
+        Some(Command::Restore(args)) => cmd::restore::run(args),
         Some(Command::Diff(args)) => cmd::diff::run(args),
         None => Err(Failure::usage("a command is needed; walctl --help lists them")),
     }

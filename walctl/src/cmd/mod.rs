@@ -4,4 +4,5 @@
 pub(crate) mod diff;
 pub(crate) mod dump;
 pub(crate) mod replay;
+pub(crate) mod restore;
 pub(crate) mod verify;

@@ -27,7 +27,7 @@ use idem_protocol::wal::{RawRecord, Record};
 use idem_protocol::{Lsn, UnixMs};
 use idem_wal::recovery::{Place, Sink, Until};
 
-pub(crate) use self::rebuild::{Answer, complain, rebuild};
+pub(crate) use self::rebuild::{Answer, Rebuilt, complain, rebuild};
 
 /// Any of the databases that a record can name.
 const DATABASES: u16 = 256;

@@ -7,6 +7,9 @@
     reason = "each test file uses a part of this, and a wrong test may panic"
 )]
 
+pub mod histories;
+pub mod snapshots;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};

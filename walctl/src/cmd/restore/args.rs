@@ -1,0 +1,80 @@
+//! The flags of `walctl restore`.
+
+use std::path::PathBuf;
+
+use idem_protocol::{Lsn, UnixMs};
+use idem_wal::recovery::Until;
+
+use crate::parse;
+
+const HELP: &str = "\
+The new directory has a node of its own, a new cluster and an epoch above all of the old ones, so that the two logs are \
+never taken for one another. It holds a snapshot of the state and a log that goes on from there; idemd starts with it. \
+DIR is only read, and may be in use by a server.
+
+A time stands for the last record of that time or earlier, whose lsn is printed; walctl replay shows what the state is. \
+Keys whose deadline has come since then end when the new directory is started: deadlines are moments, not durations.
+
+Nothing is in NEW that a server would start with until everything is on disk. What an interrupted restore left there is \
+removed by the next one.
+
+Examples:
+  walctl restore /var/lib/idemd --into /var/lib/idemd-1405 --to-time 2026-01-31T14:05:00+01:00
+  walctl restore /var/lib/idemd --into /srv/new --to-lsn 81920 --dry-run
+  walctl restore /backup/idemd --into /var/lib/idemd --to-lsn 81920 --same-cluster --yes --json
+
+Exit codes:
+  0  done, or shown with --dry-run
+  1  wrong usage, not confirmed, no space or another error, no log, a target outside of it, or NEW is not empty
+  4  ROT, 5 HOLE, 6 FOREIGN, 8 BUG, 9 IO_ERROR: walctl verify says more. A target that lies wholly before the damage is \
+restored all the same, with a note on stderr.";
+
+/// See `--help`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+#[command(group = clap::ArgGroup::new("target").required(true))]
+pub(crate) struct Args {
+    /// The data directory.
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+
+    /// The new data directory: absent, or empty.
+    #[arg(long, value_name = "NEW")]
+    pub(crate) into: PathBuf,
+
+    /// The state at this position: where a record ends and the next one begins.
+    #[arg(long, value_name = "LSN", value_parser = parse::lsn, group = "target")]
+    pub(crate) to_lsn: Option<Lsn>,
+
+    /// The state after the last record of this time or earlier: RFC 3339 with offset, or Unix milliseconds.
+    #[arg(long, value_name = "TIME", value_parser = parse::time, group = "target")]
+    pub(crate) to_time: Option<UnixMs>,
+
+    /// Keeps the cluster of DIR. Only when DIR and all that knew it are gone for good.
+    #[arg(long)]
+    pub(crate) same_cluster: bool,
+
+    /// Shows the position, the time and what would be in NEW; writes nothing.
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Does not ask. Needed without a terminal.
+    #[arg(long)]
+    pub(crate) yes: bool,
+
+    /// One JSON object.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl Args {
+    /// The target.
+    pub(super) fn until(&self) -> Until {
+        match (self.to_lsn, self.to_time) {
+            (Some(lsn), _) => Until::Lsn(lsn),
+            (None, Some(time)) => Until::Time(time),
+            // The group has one of the two.
+            (None, None) => Until::End,
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! `walctl restore DIR --into NEW`: point-in-time recovery into a new data directory.
+//!
+//! The state at the target is rebuilt in memory, shown, and written as a snapshot with an epoch of its own behind it
+//! ([`idem_wal::recovery::restore`]). The old directory is only read.
+
+mod args;
+mod origin;
+mod place;
+mod write;
+
+use std::io::{self, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use idem_wal::recovery::restore::Origin;
+use serde::Serialize;
+
+pub(crate) use self::args::Args;
+use crate::confirm;
+use crate::exit::{Exit, Failure};
+use crate::output::{self, Out};
+use crate::progress::Meter;
+use crate::state::{self, Answer, State, rebuild};
+use crate::text::Time;
+use crate::view::View;
+
+/// Rebuilds, shows, asks, writes.
+pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
+    // Whatever is in the way is said before the log is read.
+    place::check(&args.into, &args.dir)?;
+    if !args.dry_run {
+        confirm::check(args.yes)?;
+    }
+    let meter = Arc::new(Meter::new(true));
+    let view = View::open(&args.dir, Arc::clone(&meter))?;
+    let answer = rebuild(&view, args.until(), &mut ());
+    meter.finish();
+    let rebuilt = match answer? {
+        Answer::State(rebuilt) => rebuilt,
+        Answer::Refused(judgement) => return Ok(state::complain(&judgement, &args.dir)),
+    };
+    for note in rebuilt.notes() {
+        eprintln!("walctl: note: {note}");
+    }
+    let state = &rebuilt.state;
+    let origin = origin::origin(&view, &rebuilt, args.same_cluster)?;
+    let mut summary = Summary::new(state, &origin);
+    if args.dry_run {
+        summary.dry_run = true;
+        return print(args, &summary);
+    }
+    let question = format!(
+        "Restore {} keys as of lsn {}, {}, into {}?",
+        summary.keys,
+        state.lsn(),
+        Time::from(state.time()),
+        args.into.display()
+    );
+    if !confirm::ask(args.yes, &question)? {
+        return Err(Failure::usage("not confirmed; nothing was written"));
+    }
+    let end = write::write(state, &origin, &args.into)?;
+    summary.end_lsn = Some(end.get());
+    print(args, &summary)
+}
+
+/// What was, or would be, restored.
+#[derive(Serialize)]
+struct Summary {
+    lsn: u64,
+    time_ms: u64,
+    epoch: u64,
+    keys: usize,
+    digest: String,
+    /// The end of the new log, behind its first record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    end_lsn: Option<u64>,
+    node: String,
+    cluster: String,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    dry_run: bool,
+}
+
+impl Summary {
+    fn new(state: &State, origin: &Origin) -> Summary {
+        Summary {
+            lsn: state.lsn().get(),
+            time_ms: state.time().get(),
+            epoch: origin.highest_epoch.saturating_add(1),
+            keys: state.keys(),
+            digest: state.digest().to_string(),
+            end_lsn: None,
+            node: origin.node.to_string(),
+            cluster: origin.cluster.to_string(),
+            dry_run: false,
+        }
+    }
+}
+
+fn print(args: &Args, summary: &Summary) -> Result<Exit, Failure> {
+    let mut out = Out::stdout(!args.json);
+    let written = if args.json {
+        serde_json::to_writer(&mut out, summary)
+            .map_err(io::Error::from)
+            .and_then(|()| out.end_line())
+    } else {
+        human(&mut out, summary, &args.into)
+    };
+    output::printed(written.and_then(|()| out.flush()))?;
+    Ok(Exit::Clean)
+}
+
+fn human(out: &mut Out, summary: &Summary, into: &Path) -> io::Result<()> {
+    let verb = if summary.dry_run { "would be" } else { "is" };
+    let time = Time::from(idem_protocol::UnixMs::new(summary.time_ms));
+    writeln!(out, "{} {verb} the state at lsn {}", into.display(), summary.lsn)?;
+    writeln!(out, "time     {time}")?;
+    writeln!(out, "keys     {}", summary.keys)?;
+    writeln!(out, "digest   {}", summary.digest)?;
+    writeln!(out, "epoch    {}", summary.epoch)?;
+    if !summary.dry_run {
+        writeln!(out, "node     {}", summary.node)?;
+        writeln!(out, "cluster  {}", summary.cluster)?;
+    }
+    Ok(())
+}

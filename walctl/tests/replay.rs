@@ -1,0 +1,344 @@
+//! `walctl replay`: the state at every position, from whatever snapshot, and what is said where there is none.
+
+#![allow(clippy::unwrap_used, reason = "a wrong test may panic")]
+
+mod support;
+
+use std::path::Path;
+use std::time::Duration;
+
+use idem_protocol::Lsn;
+use idem_wal::lock::DirLock;
+use serde_json::Value as Json;
+use support::histories::{Logged, Model, records};
+use support::*;
+
+fn replay(dir: &Path, more: &[&str]) -> std::process::Output {
+    let mut arguments = vec!["replay", dir.to_str().unwrap()];
+    arguments.extend(more);
+    walctl(&arguments)
+}
+
+/// The one object of a replay that has to succeed.
+fn totals(dir: &Path, more: &[&str]) -> Json {
+    let output = replay(dir, &[&["--json"], more].concat());
+    assert_eq!(code(&output), 0, "{more:?}: {}", stderr(&output));
+    objects(&output).pop().unwrap()
+}
+
+fn check(found: &Json, lsn: Lsn, model: &Model) {
+    assert_eq!(found["lsn"], lsn.get());
+    assert_eq!(found["time_ms"], model.time.get(), "at lsn {lsn}");
+    assert_eq!(found["keys"], model.live().count(), "at lsn {lsn}");
+    assert_eq!(found["digest"], model.digest(), "at lsn {lsn}");
+}
+
+fn check_refused(dir: &Path, more: &[&str], expected: i32, words: &[&str]) {
+    let output = replay(dir, more);
+    assert_eq!(code(&output), expected, "{more:?}: {}", stderr(&output));
+    assert_eq!(stdout(&output), "");
+    for words in words {
+        assert!(stderr(&output).contains(words), "{more:?}: {}", stderr(&output));
+    }
+}
+
+#[test]
+fn every_position_and_time_of_a_random_log_gives_the_state_of_a_plain_map() {
+    let mut snapshots = 0;
+    for seed in 1..=4 {
+        let log = histories::random_log(seed, 40);
+        snapshots += snapshots_of(log.path()).len();
+        let all = records(log.path());
+        let mut model = Model::default();
+        for (index, record) in all.iter().enumerate() {
+            model.apply(&record.raw());
+            let lsn = record.end.to_string();
+            check(&totals(log.path(), &["--to-lsn", &lsn]), record.end, &model);
+            // The last record of a time is the one that it stands for.
+            let is_last = all.get(index + 1).is_none_or(|next| next.time > record.time);
+            if is_last {
+                let time = record.time.to_string();
+                check(&totals(log.path(), &["--to-time", &time]), record.end, &model);
+            }
+        }
+        check(&totals(log.path(), &[]), all.last().unwrap().end, &model);
+    }
+    assert!(snapshots > 3, "only {snapshots} snapshots were taken meanwhile");
+}
+
+#[test]
+fn a_time_between_two_records_is_the_earlier_one() {
+    let log = sample();
+    let all = records(log.path());
+    let before: &Logged = all
+        .iter()
+        .rfind(|record| record.time.get() < START_MS + 1000)
+        .unwrap();
+    let found = totals(log.path(), &["--to-time", "2026-01-01T01:00:00.999+01:00"]);
+    assert_eq!(found["lsn"], before.end.get());
+}
+
+#[test]
+fn a_position_outside_of_the_log_or_within_a_record_is_refused_with_what_there_is() {
+    let log = sample();
+    let all = records(log.path());
+    let (first, end) = (&all[0], all.last().unwrap());
+    let within = (all[1].lsn.get() + 3).to_string();
+    let beyond = (end.end.get() + 1).to_string();
+    let ends = [all[1].lsn.to_string(), all[1].end.to_string()];
+    check_refused(
+        log.path(),
+        &["--to-lsn", &within],
+        1,
+        &["within the record", &ends[0], &ends[1]],
+    );
+    let range = format!("to lsn {}", end.end);
+    check_refused(log.path(), &["--to-lsn", &beyond], 1, &["lsn 0", &range]);
+    let early = (first.time.get() - 1).to_string();
+    let late = (end.time.get() + 1).to_string();
+    for time in [early, late] {
+        check_refused(
+            log.path(),
+            &["--to-time", &time],
+            1,
+            &["outside of the log", &range],
+        );
+    }
+    check_refused(log.path(), &["--to-time", "2026-01-01T00:00:00"], 1, &["offset"]);
+    check_refused(log.path(), &["--to-lsn", "0", "--to-time", "0"], 1, &[]);
+    assert_eq!(totals(log.path(), &["--to-lsn", "0"])["keys"], 0);
+    let empty = tempfile::tempdir().unwrap();
+    check_refused(empty.path(), &[], 1, &["no log"]);
+}
+
+/// A log whose first segments are gone, and its records from before that.
+fn retained() -> (TestLog, Vec<Logged>) {
+    for seed in 1.. {
+        let log = histories::random_log(seed, 120);
+        let all = records(log.path());
+        let snapshots = snapshots_of(log.path());
+        let segments = log.segments();
+        let begin = |path: &Path| -> u64 { path.file_stem().unwrap().to_str().unwrap().parse().unwrap() };
+        // Wholly below the oldest snapshot but one.
+        let Some(needed) = snapshots.len().checked_sub(2).map(|index| snapshots[index]) else {
+            continue;
+        };
+        let gone = segments
+            .iter()
+            .skip(1)
+            .take_while(|path| begin(path) <= needed)
+            .count();
+        if gone == 0 {
+            continue;
+        }
+        segments[..gone]
+            .iter()
+            .for_each(|path| std::fs::remove_file(path).unwrap());
+        return (log, all);
+    }
+    unreachable!("some seed gives two snapshots and more than one segment")
+}
+
+fn snapshots_of(dir: &Path) -> Vec<u64> {
+    let entries = std::fs::read_dir(dir.join("snap")).unwrap();
+    let mut starts: Vec<u64> = entries
+        .map(|entry| entry.unwrap().path())
+        .map(|path| path.file_stem().unwrap().to_str().unwrap().parse().unwrap())
+        .collect();
+    starts.sort_unstable();
+    starts
+}
+
+#[test]
+fn what_the_kept_log_covers_is_given_from_the_snapshot_that_has_it() {
+    let (log, all) = retained();
+    let (mut model, mut given, mut refused) = (Model::default(), 0, 0);
+    for record in &all {
+        model.apply(&record.raw());
+        let lsn = record.end.to_string();
+        let output = replay(log.path(), &["--json", "--to-lsn", &lsn]);
+        if code(&output) == 0 {
+            check(&objects(&output)[0], record.end, &model);
+            given += 1;
+        } else {
+            assert_eq!(
+                given, 0,
+                "once the log covers a position, it covers all later ones"
+            );
+            assert!(
+                stderr(&output).contains("outside of the log"),
+                "{}",
+                stderr(&output)
+            );
+            refused += 1;
+        }
+    }
+    assert!(given > 0 && refused > 0, "{given} given, {refused} refused");
+    // The older snapshot reaches as far back as both together.
+    let newest = *snapshots_of(log.path()).last().unwrap();
+    let path = log.path().join("snap").join(format!("{newest:020}.snap"));
+    let mut bytes = std::fs::read(&path).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    check(&totals(log.path(), &[]), all.last().unwrap().end, &model);
+}
+
+#[test]
+fn a_target_before_the_damage_is_given_with_a_note_and_one_behind_it_is_refused() {
+    let log = histories::random_log(9, 60);
+    let all = records(log.path());
+    std::fs::remove_dir_all(log.path().join("snap")).unwrap();
+    std::fs::create_dir(log.path().join("snap")).unwrap();
+    let hit = &all[all.len() / 2];
+    // The record's bytes stand somewhere in the newest segment that begins at or below it.
+    let begin = |path: &Path| -> u64 { path.file_stem().unwrap().to_str().unwrap().parse().unwrap() };
+    let path = log
+        .segments()
+        .into_iter()
+        .rfind(|path| begin(path) <= hit.lsn.get())
+        .unwrap();
+    let mut bytes = std::fs::read(&path).unwrap();
+    let at = bytes
+        .windows(hit.bytes.len())
+        .position(|window| window == hit.bytes)
+        .unwrap();
+    bytes[at + 20] ^= 0x40;
+    std::fs::write(&path, bytes).unwrap();
+
+    let before = image(log.path());
+    let (mut model, mut given) = (Model::default(), 0);
+    for record in &all {
+        model.apply(&record.raw());
+        let output = replay(log.path(), &["--json", "--to-lsn", &record.end.to_string()]);
+        if record.end > hit.lsn {
+            assert_eq!(code(&output), 4, "{}", stderr(&output));
+            assert!(stderr(&output).contains("F ROT"), "{}", stderr(&output));
+            assert_eq!(stdout(&output), "");
+        } else if code(&output) == 0 {
+            assert!(stderr(&output).contains("note:"), "{}", stderr(&output));
+            check(&objects(&output)[0], record.end, &model);
+            given += 1;
+        } else {
+            // In the frame of the damaged one.
+            assert_eq!(code(&output), 4);
+        }
+    }
+    assert!(given > 0);
+    check_refused(log.path(), &[], 4, &["F ROT", "walctl verify"]);
+    let time = hit.time.to_string();
+    check_refused(log.path(), &["--to-time", &time], 4, &["F ROT"]);
+    assert_eq!(image(log.path()), before, "looking changes nothing");
+}
+
+#[test]
+fn a_live_directory_is_replayed_as_far_as_a_sync_has_covered() {
+    let mut log = TestLog::new(0);
+    log.group(&[(10, 0, string(b"a", b"1"))]);
+    log.group(&[(20, 0, string(b"b", b"2"))]);
+    let synced = records(log.path()).last().unwrap().lsn;
+    let _server = DirLock::exclusive(log.path(), Duration::ZERO).unwrap();
+    let found = totals(log.path(), &[]);
+    // The second group's own sync has no witness yet.
+    assert_eq!(
+        (&found["lsn"], &found["keys"]),
+        (&Json::from(synced.get()), &Json::from(1))
+    );
+    log.seal();
+    log.group(&[(30, 0, string(b"c", b"3"))]);
+    assert_eq!(totals(log.path(), &[])["keys"], 2);
+}
+
+#[test]
+fn a_key_is_shown_with_the_record_behind_it() {
+    let log = sample();
+    let all = records(log.path());
+    let show = |more: &[&str]| replay(log.path(), &[&["--json", "--key"], more].concat());
+    // Up to the second group: pay:1 is completed, pay:2 pending.
+    let lsn = all[3].end.to_string();
+    let line = &objects(&show(&["pay:1", "--to-lsn", &lsn, "--values"]))[0];
+    for (field, expected) in [
+        ("lsn", Json::from(all[2].lsn.get())),
+        ("time_ms", Json::from(START_MS + 20)),
+        ("opcode", Json::from(53)),
+        ("name", Json::from("IdempotencyPut")),
+        ("db", Json::from(0)),
+        ("key", Json::from("pay:1")),
+        ("deadline_ms", Json::from(START_MS + 60_010)),
+        ("state", Json::from("completed")),
+        ("fingerprint", Json::from("fp-1")),
+        ("owner", Json::from("worker-1")),
+        ("result_bytes", Json::from(12)),
+        ("result", Json::from("{\"ok\":true}\\x0a")),
+    ] {
+        assert_eq!(line[field], expected, "{field} of {line}");
+    }
+    let output = replay(log.path(), &["--key", "pay:1", "--to-lsn", &lsn]);
+    assert!(stdout(&output).starts_with("db 0  pay:1  completed  until 2026-01-01T00:01:00.010Z"));
+    // One line for each database, or only one of them.
+    assert_eq!(objects(&show(&[BINARY_KEY_TEXT])).len(), 1);
+    assert_eq!(
+        objects(&show(&[BINARY_KEY_TEXT, "--db", "2"]))[0]["value_bytes"],
+        1
+    );
+    // Absent is no failure, and says what was the last of it.
+    let output = show(&["pay:1"]);
+    assert_eq!((code(&output), stdout(&output).as_str()), (0, ""));
+    assert!(stderr(&output).contains("FlushAll"), "{}", stderr(&output));
+    let output = show(&["never"]);
+    assert_eq!((code(&output), stdout(&output).as_str()), (0, ""));
+    assert!(
+        stderr(&output).contains("no key never at lsn"),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn an_export_has_every_live_key_and_replaces_nothing_unasked() {
+    let log = histories::random_log(5, 60);
+    let mut model = Model::default();
+    records(log.path())
+        .iter()
+        .for_each(|record| model.apply(&record.raw()));
+    let out = tempfile::tempdir().unwrap();
+    let path = out.path().join("state.jsonl");
+    let file = path.to_str().unwrap();
+    totals(log.path(), &["--export", file]);
+    let text = std::fs::read_to_string(&path).unwrap();
+    let lines: Vec<Json> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(lines.len(), model.live().count());
+    for ((db, key), (deadline, value)) in model.live() {
+        let key = idem_protocol::escape::escape(key);
+        let line = lines.iter().find(|line| line["db"] == *db && line["key"] == *key);
+        let line = line.unwrap_or_else(|| panic!("{db} {key} is missing"));
+        let expected = deadline.is_some().then(|| deadline.get());
+        assert_eq!(line["deadline_ms"], Json::from(expected));
+        match value {
+            histories::Value::Hash(hash) => assert_eq!(line["fields"], hash.len(), "{line}"),
+            histories::Value::String(bytes) if line["type"] == "string" => {
+                assert_eq!(line["value"], *idem_protocol::escape::escape(bytes), "{line}");
+            }
+            histories::Value::String(_) => assert_eq!(line["owner"], "worker", "{line}"),
+        }
+    }
+    check_refused(log.path(), &["--export", file], 1, &["exists", "--yes"]);
+    std::fs::write(&path, "old").unwrap();
+    totals(log.path(), &["--export", file, "--yes"]);
+    assert_eq!(
+        std::fs::read_to_string(&path).unwrap().lines().count(),
+        lines.len()
+    );
+    let names = std::fs::read_dir(out.path()).unwrap().count();
+    assert_eq!(names, 1, "no temporary file is left");
+    let nowhere = out.path().join("missing/state.jsonl");
+    check_refused(
+        log.path(),
+        &["--export", nowhere.to_str().unwrap()],
+        1,
+        &["missing/state.jsonl"],
+    );
+}
