@@ -31,6 +31,10 @@ pub(crate) enum Command {
     Verify(cmd::verify::Args),
     /// Prints the records of a log, one a line.
     Dump(cmd::dump::Args),
+    /// Says what a log is made of, in numbers.
+    Stat(cmd::stat::Args),
+    /// Says what a snapshot file holds, and whether it is a valid one.
+    Snapshot(cmd::snapshot::Args),
     /// Rebuilds the state that a log stands for: totals, one key, or all of it in a file.
     Replay(cmd::replay::Args),
     /// Makes a new data directory with the state of an earlier position or time.

@@ -29,6 +29,8 @@ const WORDS: &[(&str, Generate)] = &[
     ("man", Generate::Page(None)),
     ("man-verify", Generate::Page(Some("verify"))),
     ("man-dump", Generate::Page(Some("dump"))),
+    ("man-stat", Generate::Page(Some("stat"))),
+    ("man-snapshot", Generate::Page(Some("snapshot"))),
 ];
 
 impl Generate {

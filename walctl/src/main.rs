@@ -30,6 +30,7 @@ mod log_end;
 mod output;
 mod parse;
 mod progress;
+mod scan;
 mod state;
 mod text;
 mod view;
@@ -74,6 +75,8 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
     match &cli.command {
         Some(Command::Verify(args)) => cmd::verify::run(args),
         Some(Command::Dump(args)) => cmd::dump::run(args),
+        Some(Command::Stat(args)) => cmd::stat::run(args),
+        Some(Command::Snapshot(args)) => cmd::snapshot::run(args),
         Some(Command::Replay(args)) => cmd::replay::run(args),
         Some(Command::Restore(args)) => cmd::restore::run(args),
         Some(Command::Diff(args)) => cmd::diff::run(args),

@@ -5,4 +5,6 @@ pub(crate) mod diff;
 pub(crate) mod dump;
 pub(crate) mod replay;
 pub(crate) mod restore;
+pub(crate) mod snapshot;
+pub(crate) mod stat;
 pub(crate) mod verify;

@@ -113,6 +113,8 @@ fn values<W: Write>(columns: &mut Columns<'_, W>, line: &Line<'_>) -> io::Result
     }
     match line.value {
         Some(Value::String([])) => {}
+        // Shown as the record that it is.
+        Some(Value::String(_)) if line.result.is_some() => {}
         Some(Value::String(bytes)) => columns.push(format_args!("= {}", Escaped(bytes)))?,
         Some(Value::Set(pairs)) => {
             for (field, value) in pairs.iter() {

@@ -5,7 +5,7 @@
 pub(crate) mod human;
 
 use idem_protocol::Deadline;
-use idem_protocol::idem::IdemState;
+use idem_protocol::idem::{IdemRecord, IdemState};
 use idem_protocol::wal::{
     DeleteReason, EpochReason, FrameHeader, MemberList, Pairs, RawRecord, Record, Strings,
 };
@@ -192,6 +192,10 @@ impl<'a> Line<'a> {
                 line.deadline_ms = Some(end(deadline));
                 line.value_bytes = Some(value.len());
                 line.value = values.then_some(Value::String(value));
+                // Whoever wrote it, a server takes it as what it looks like.
+                if let Ok(record) = IdemRecord::decode_stored(value) {
+                    line.idem(&record, values);
+                }
             }
             Record::Delete { reason, .. } => {
                 line.reason = Some(match reason {
@@ -238,20 +242,23 @@ impl<'a> Line<'a> {
             }
             Record::IdempotencyPut { deadline, record, .. } => {
                 line.deadline_ms = Some(end(deadline));
-                line.state = Some(match record.state {
-                    IdemState::Pending => State::Pending,
-                    IdemState::Completed => State::Completed,
-                    IdemState::Aborted => State::Aborted,
-                });
-                line.fingerprint = Some(Escaped(record.fingerprint));
-                line.owner = Some(Escaped(record.owner));
-                line.result_bytes = Some(record.result.len());
-                line.result =
-                    (values && record.state == IdemState::Completed).then_some(Escaped(record.result));
+                line.idem(&record, values);
             }
             Record::FlushDb | Record::FlushAll | Record::Clock | Record::Transaction { .. } => {}
         }
         line
+    }
+
+    fn idem(&mut self, record: &IdemRecord<'a>, values: bool) {
+        self.state = Some(match record.state {
+            IdemState::Pending => State::Pending,
+            IdemState::Completed => State::Completed,
+            IdemState::Aborted => State::Aborted,
+        });
+        self.fingerprint = Some(Escaped(record.fingerprint));
+        self.owner = Some(Escaped(record.owner));
+        self.result_bytes = Some(record.result.len());
+        self.result = (values && record.state == IdemState::Completed).then_some(Escaped(record.result));
     }
 }
 

@@ -1,0 +1,174 @@
+//! `walctl stat`: the numbers are those of the records, for any log, and memory is bounded.
+
+#![allow(clippy::unwrap_used, reason = "a wrong test may panic")]
+
+mod support;
+
+use std::collections::BTreeMap;
+
+use idem_protocol::wal::Record;
+use serde_json::Value;
+use support::*;
+
+fn stat(log: &TestLog, options: &[&str]) -> std::process::Output {
+    walctl(&[&["stat", log.path().to_str().unwrap()], options].concat())
+}
+
+fn number(value: &Value) -> u64 {
+    value.as_u64().unwrap_or_else(|| panic!("{value} is no number"))
+}
+
+/// The sum of a field over a list or a map of objects.
+fn sum(values: &Value, field: &str) -> u64 {
+    match values {
+        Value::Array(values) => values.iter().map(|value| number(&value[field])).sum(),
+        Value::Object(values) => values.values().map(|value| number(&value[field])).sum(),
+        other => panic!("{other} is neither a list nor a map"),
+    }
+}
+
+#[test]
+fn numbers_for_people_and_for_programs() {
+    let log = sample();
+    for (name, options) in [
+        ("stat.txt", &[][..]),
+        ("stat.jsonl", &["--json"]),
+        ("stat-top.txt", &["--top", "1"]),
+    ] {
+        let output = stat(&log, options);
+        assert_eq!((code(&output), stderr(&output)), (0, String::new()), "{name}");
+        check_golden(name, &stdout(&output));
+    }
+}
+
+/// Counts the lines of a dump and compares.
+fn check_against_dump(log: &TestLog) -> Value {
+    let stat = objects(&stat(log, &["--json", "--top", "100000"])).remove(0);
+    let dump = objects(&walctl(&[
+        "dump",
+        log.path().to_str().unwrap(),
+        "--json",
+        "--frames",
+    ]));
+    let (mut records, mut parts) = (BTreeMap::<String, u64>::new(), BTreeMap::<String, u64>::new());
+    let (mut groups, mut seals, mut bytes, mut transactions) = (0, 0, 0, 0);
+    for line in &dump {
+        match line["frame"].as_str() {
+            Some("seal") => seals += 1,
+            Some(_) => {
+                groups += 1;
+                bytes += number(&line["record_bytes"]);
+            }
+            None => {
+                let index = line["tx_index"].as_u64();
+                let counts = if index.is_some() { &mut parts } else { &mut records };
+                *counts.entry(line["opcode"].to_string()).or_default() += 1;
+                transactions += u64::from(index == Some(0));
+            }
+        }
+    }
+    if transactions > 0 {
+        records.insert("32".to_owned(), transactions);
+    }
+    let counted = |field: &str| -> BTreeMap<String, u64> {
+        let kinds = stat[field].as_object().unwrap();
+        kinds
+            .iter()
+            .map(|(kind, count)| (kind.clone(), number(&count["records"])))
+            .collect()
+    };
+    assert_eq!(counted("by_opcode"), records);
+    assert_eq!(counted("in_transactions"), parts);
+    let total = records.values().sum::<u64>();
+    for (field, count) in [
+        ("by_opcode", "records"),
+        ("times", "records"),
+        ("record_bytes", "count"),
+    ] {
+        assert_eq!(sum(&stat[field], count), total, "{field}");
+        assert_eq!(sum(&stat[field], "bytes"), bytes, "{field}");
+    }
+    assert_eq!(sum(&stat["group_records"], "count"), groups);
+    assert_eq!(sum(&stat["group_records"], "bytes"), bytes);
+    for (field, expected) in [
+        ("records", total),
+        ("bytes", bytes),
+        ("groups", groups),
+        ("seals", seals),
+        ("end_lsn", log_end(&dump)),
+    ] {
+        assert_eq!(number(&stat[field]), expected, "{field}");
+    }
+    stat
+}
+
+fn log_end(dump: &[Value]) -> u64 {
+    let mut groups = dump.iter().filter(|line| line["frame"] == "group");
+    let last = groups.next_back().unwrap();
+    number(&last["lsn"]) + number(&last["record_bytes"])
+}
+
+#[test]
+fn the_numbers_are_those_of_the_records() {
+    check_against_dump(&sample());
+
+    // Several segments, several keys of different weight, groups of 1 to 20.
+    let mut log = TestLog::new(0);
+    let value = vec![b'v'; 900];
+    let mut bytes_of = BTreeMap::<String, u64>::new();
+    for round in 0..120_u64 {
+        let names: Vec<String> = (0..=round % 20)
+            .map(|n| format!("key:{}", n * n % (1 + round)))
+            .collect();
+        let records: Vec<(u64, u8, Record<'_>)> = names
+            .iter()
+            .map(|name| (round * 500, 0, string(name.as_bytes(), &value)))
+            .collect();
+        for (name, (_, _, record)) in names.iter().zip(&records) {
+            *bytes_of.entry(name.clone()).or_default() += record.encoded_len();
+        }
+        log.group(&records);
+        if round % 10 == 0 {
+            log.seal();
+        }
+    }
+    log.shut_down();
+    assert!(log.segments().len() > 5);
+    let stat = check_against_dump(&log);
+    assert_eq!(number(&stat["segments"]), log.segments().len() as u64);
+    assert_eq!(stat["largest_keys_exact"], true);
+    let found: BTreeMap<String, u64> = stat["largest_keys"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|key| (key["key"].as_str().unwrap().to_owned(), number(&key["bytes"])))
+        .collect();
+    assert_eq!(found, bytes_of);
+}
+
+#[test]
+fn a_damaged_log_is_counted_up_to_the_damage_and_is_code_1() {
+    let log = sample();
+    let whole = objects(&stat(&log, &["--json"])).remove(0);
+    let at = log.find(b"worker-3");
+    log.damage(|bytes| bytes[at] ^= 1);
+    let output = stat(&log, &["--json"]);
+    assert_eq!(code(&output), 1);
+    assert!(stderr(&output).contains("walctl verify"), "{}", stderr(&output));
+    let found = objects(&output).remove(0);
+    assert!(number(&found["records"]) < number(&whole["records"]));
+    assert!(number(&found["records"]) > 0);
+
+    let empty = tempfile::tempdir().unwrap();
+    let output = walctl(&["stat", empty.path().to_str().unwrap()]);
+    assert_eq!(code(&output), 1);
+    assert!(stderr(&output).contains("no segment"), "{}", stderr(&output));
+}
+
+#[test]
+fn looking_changes_nothing() {
+    let log = sample();
+    let before = image(log.path());
+    assert_eq!(code(&stat(&log, &[])), 0);
+    assert!(image(log.path()) == before);
+}
