@@ -61,6 +61,11 @@ impl<'a> RawRecord<'a> {
         (bytes.len() >= 4).then(|| RECORD_HEADER_BYTES as u64 + u64::from(u32_at(bytes, 0)))
     }
 
+    /// The lsn of the record whose first bytes are here, whether or not it is a good one: `None` without a whole header.
+    pub fn claimed_lsn(bytes: &[u8]) -> Option<Lsn> {
+        (bytes.len() >= RECORD_HEADER_BYTES).then(|| Lsn::new(u64_at(bytes, 8)))
+    }
+
     /// Takes the first record of `bytes`, checking length and checksum.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, RecordError> {
         let record = Self::split(bytes)?;

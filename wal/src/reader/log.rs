@@ -10,19 +10,31 @@
 //! * At the end of the last segment, and wherever no listed segment goes on, the directory is listed once more. Has the
 //!   segment a successor now, it is complete, and what was added to it meanwhile is read before it is left. Without one, that
 //!   place is the end: whatever is appended there later is not waited for.
+//!
+//! After an end, a tool that follows the log looks again ([`LogReader::look_again`]), and one that wants whatever is left of
+//! a damaged log passes the place ([`LogReader::pass`]).
+
+mod again;
+mod past;
 
 use std::io;
 use std::sync::Arc;
 
 use idem_protocol::Lsn;
-use idem_protocol::wal::{FRAME_HEADER_BYTES, RawRecord, parse_segment_name, scan, segment_name};
+use idem_protocol::wal::{
+    FRAME_HEADER_BYTES, RawRecord, SegmentHeader, parse_segment_name, scan, segment_name,
+};
 
 use super::segment::{Frame, HeaderPage, SegmentReader, Step, Stop};
 use crate::storage::{Dir, Storage, StorageFile};
 
+pub use again::Again;
+pub use past::{Gap, Past};
+
 /// Walks the frames of all segments from a given one on.
 pub struct LogReader<S: Storage> {
     storage: S,
+    /// Where reading begins; when no segment is being read, in the segment that holds this lsn.
     from: Lsn,
     current: Option<Current<S::File>>,
     /// The segment after the current one.
@@ -114,6 +126,11 @@ impl<S: Storage> LogReader<S> {
         Ok(reader)
     }
 
+    /// The header of the segment that is being read.
+    pub fn header(&self) -> Option<&SegmentHeader> {
+        self.current.as_ref().map(|current| current.reader.header())
+    }
+
     /// The next frame, or why there is none. Calling again after the end looks whether the log has grown, and answers the
     /// end again when it has not.
     pub fn next_step(&mut self) -> io::Result<LogStep<'_>> {
@@ -201,6 +218,7 @@ impl<S: Storage> LogReader<S> {
         let next = self.next.as_ref().map(|next| next.first);
         // The successor begins where this one ends.
         if next == Some(lsn) && lsn > begin {
+            self.from = lsn;
             self.current = None;
             return Ok(None);
         }
@@ -211,13 +229,16 @@ impl<S: Storage> LogReader<S> {
             self.list()?;
             self.look_ahead()?;
             if self.next.is_some() {
-                self.read_on()?;
+                // What was held of this one, its length too, may be from before it was complete.
+                let current = self.current.as_mut().expect("the segment that stopped");
+                current.reader.renew()?;
             }
             return Ok(None);
         }
         match removed_to {
             // Damage is no end, whatever has gone after it.
             Some(to) if matches!(stop, Stop::EndOfFile | Stop::NoHeader) => {
+                self.from = to;
                 self.current = None;
                 self.removed = false;
                 Ok(Some(LogStep::Removed { from: lsn, to }))
@@ -278,24 +299,9 @@ impl<S: Storage> LogReader<S> {
         }
         Ok(())
     }
-
-    /// Reads the rest of the current segment again, now that it has a successor: what was held of it, its length too, may be
-    /// from before it was complete.
-    fn read_on(&mut self) -> io::Result<()> {
-        let current = self.current.as_mut().expect("the segment that is read");
-        let offset = current.reader.offset();
-        let header = *current.reader.header();
-        current.reader = SegmentReader::new(current.file.clone(), header)?;
-        while current.reader.offset() < offset {
-            let Step::Frame(_) = current.reader.next_frame()? else {
-                break;
-            };
-        }
-        Ok(())
-    }
 }
 
-/// An open file that the reader of a segment and its successor in [`LogReader::read_on`] share.
+/// An open file that the reader of a segment shares with what compares it.
 struct Shared<F>(Arc<F>);
 
 impl<F> Clone for Shared<F> {

@@ -2,16 +2,22 @@
 //!
 //! * [`segment`] — a segment, frame by frame; a frame is valid only whole.
 //! * [`snapshot`] — a snapshot file, item by item, and whether it is a valid one.
-//! * [`log`] — the records of a directory in order, for tools that look at a log without judging it.
+//! * [`log`] — the records of a directory in order, for tools that look at a log without judging it; also while a server
+//!   writes it, and past damage when that is asked for.
+//! * [`salvage`] — the good records of a frame that is not whole.
 //!
 //! Memory is bounded by the largest frame that really is in a file. No length is believed before the file is known to
 //! have as many bytes, and a read that fails is an error and never an end.
 
 pub mod log;
+pub mod salvage;
+mod search;
 pub mod segment;
 pub mod snapshot;
 mod window;
 
-pub use log::{LogReader, LogRecord, LogStep, frame_records};
+pub use log::{Again, Gap, LogReader, LogRecord, LogStep, Past, frame_records};
+pub use salvage::{Bad, Piece, salvage};
+pub(crate) use search::Search;
 pub use segment::{Frame, HeaderPage, SegmentReader, Step, Stop};
 pub use snapshot::{Snapshot, SnapshotProblem};

@@ -5,9 +5,11 @@ use std::io;
 use idem_protocol::Lsn;
 use idem_protocol::wal::scan::{PayloadError, check_payload};
 use idem_protocol::wal::{
-    FRAME_HEADER_BYTES, FrameHeader, HeaderError, SECOND_COPY_OFFSET, SEGMENT_HEADER_BYTES, SegmentHeader,
+    FRAME_HEADER_BYTES, FrameHeader, HeaderError, RECORD_HEADER_BYTES, SECOND_COPY_OFFSET,
+    SEGMENT_HEADER_BYTES, SegmentHeader,
 };
 
+use super::search::Search;
 use super::window::Window;
 use crate::storage::StorageFile;
 
@@ -60,6 +62,13 @@ pub struct Frame<'a> {
     pub bytes: &'a [u8],
 }
 
+impl Frame<'_> {
+    /// Where its records begin in the file.
+    pub fn records_at(&self) -> u64 {
+        self.offset + FRAME_HEADER_BYTES as u64
+    }
+}
+
 /// Why there is no valid frame at the place where the reader stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stop {
@@ -84,11 +93,17 @@ pub enum Step<'a> {
     Stop(Stop),
 }
 
+/// Bytes that tell a frame from any other in its place: its header, and that of its first record, whose checksum covers
+/// lsn, time and body.
+const MARK_BYTES: usize = FRAME_HEADER_BYTES + RECORD_HEADER_BYTES;
+
 /// Reads the frames of one segment in order.
 pub struct SegmentReader<F> {
     window: Window<F>,
     header: SegmentHeader,
     lsn: Lsn,
+    /// The frame that was read last: where it begins, and its first bytes, as far as it has [`MARK_BYTES`].
+    last: Option<(u64, usize, [u8; MARK_BYTES])>,
 }
 
 impl<F: StorageFile> SegmentReader<F> {
@@ -99,6 +114,7 @@ impl<F: StorageFile> SegmentReader<F> {
             window,
             header,
             lsn: header.first_lsn,
+            last: None,
         })
     }
 
@@ -162,10 +178,87 @@ impl<F: StorageFile> SegmentReader<F> {
         self.window.advance(passed);
         // Passed bytes stay in the buffer until the next peek, which needs `&mut self`.
         let bytes = self.window.passed(passed);
+        let mut mark = [0; MARK_BYTES];
+        let marked = whole.min(MARK_BYTES);
+        mark[..marked].copy_from_slice(&bytes[..marked]);
+        self.last = Some((offset, marked, mark));
         Ok(Step::Frame(Frame {
             offset,
             header,
             payload: &bytes[FRAME_HEADER_BYTES..whole],
+            bytes,
+        }))
+    }
+
+    /// Whether the frame that was read last stands in `file` in the same place. A log that was cut below it and written on
+    /// has another one there, or none: what follows a cut begins with a random nonce.
+    pub(crate) fn is_continued_by(&self, file: &F) -> io::Result<bool> {
+        let Some((offset, marked, mark)) = &self.last else {
+            return Ok(true);
+        };
+        let mut found = [0; MARK_BYTES];
+        let read = crate::storage::durable::read_exact_or_end(file, *offset, &mut found[..*marked])?;
+        Ok(found[..read] == mark[..*marked])
+    }
+
+    /// Reads on in `file`, at the same place.
+    pub(crate) fn continue_in(&mut self, file: F) -> io::Result<()> {
+        self.window = Window::new(file, self.window.offset())?;
+        Ok(())
+    }
+
+    /// Forgets what was read ahead: a writer may have gone on meanwhile.
+    pub(crate) fn renew(&mut self) -> io::Result<()> {
+        self.go_to(self.window.offset(), self.lsn)
+    }
+
+    /// Goes to a place where a frame of `lsn` is expected, whatever is between.
+    pub(crate) fn go_to(&mut self, offset: u64, lsn: Lsn) -> io::Result<()> {
+        self.lsn = lsn;
+        self.window.seek(offset)
+    }
+
+    /// The first frame header after this place that can be one of this log, and where it stands. The reader stays.
+    pub(crate) fn search(&mut self) -> io::Result<Option<(u64, FrameHeader)>> {
+        let (offset, lsn) = (self.offset(), self.lsn);
+        let mut search = Search::new(self);
+        let mut first = None;
+        while first.is_none() {
+            let chunk = self.take_raw(Search::CHUNK_BYTES)?;
+            if chunk.is_empty() {
+                break;
+            }
+            search.feed(chunk, &mut |at, header| {
+                first.get_or_insert((at, header));
+            });
+        }
+        self.go_to(offset, lsn)?;
+        Ok(first)
+    }
+
+    /// The frame at this place by its header alone, when that is good and has the expected lsn; its records may be anything,
+    /// and the file may end before they do. The reader stands behind it.
+    pub(crate) fn take_unchecked(&mut self) -> io::Result<Option<Frame<'_>>> {
+        let offset = self.window.offset();
+        let Some(header) = FrameHeader::decode(self.window.peek(FRAME_HEADER_BYTES)?, self.header.salt)
+        else {
+            return Ok(None);
+        };
+        let (Some(end), Ok(whole), Ok(padded)) = (
+            header.end().filter(|_| header.lsn == self.lsn),
+            usize::try_from(FRAME_HEADER_BYTES as u64 + u64::from(header.payload_bytes)),
+            usize::try_from(header.frame_bytes()),
+        ) else {
+            return Ok(None);
+        };
+        let passed = self.window.peek(padded)?.len();
+        self.window.advance(passed);
+        self.lsn = end;
+        let bytes = self.window.passed(passed);
+        Ok(Some(Frame {
+            offset,
+            header,
+            payload: &bytes[FRAME_HEADER_BYTES..whole.min(passed)],
             bytes,
         }))
     }

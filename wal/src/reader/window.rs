@@ -48,6 +48,15 @@ impl<F: StorageFile> Window<F> {
         self.file_bytes.saturating_sub(self.offset)
     }
 
+    /// Goes to another place, and forgets what was read: the next look is at what the file holds, and is long, by then.
+    pub(crate) fn seek(&mut self, offset: u64) -> io::Result<()> {
+        self.buffer.clear();
+        self.start = 0;
+        self.file_bytes = self.file.len()?;
+        self.offset = offset;
+        Ok(())
+    }
+
     /// The next `count` bytes, or fewer at the end of the file. They stay where they are.
     pub(crate) fn peek(&mut self, count: usize) -> io::Result<&[u8]> {
         let wanted = count.min(usize::try_from(self.left()).unwrap_or(usize::MAX));
