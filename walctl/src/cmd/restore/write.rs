@@ -7,8 +7,8 @@ use idem_protocol::snapshot::SnapshotTrailer;
 use idem_protocol::{Lsn, UnixMs};
 use idem_wal::WriteError;
 use idem_wal::recovery::OpenParams;
-use idem_wal::recovery::restore::{self, Origin};
-use idem_wal::snapshot::FinishedSnapshot;
+use idem_wal::recovery::restore::{Origin, Restoration};
+use idem_wal::snapshot::{FinishedSnapshot, SnapshotWriter};
 use idem_wal::storage::DiskStorage;
 
 use super::origin::random;
@@ -26,7 +26,6 @@ pub(super) fn write(state: &State, origin: &Origin, path: &Path) -> Result<Lsn, 
     let place = Place::take(path)?;
     let storage = place.storage();
     let failed = |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", path.display()));
-    let snapshot = snapshot(state, origin, storage, path)?;
     // Drawn before, because the callback cannot fail.
     let mut entropy = [random()?, random()?].into_iter();
     let params = OpenParams {
@@ -38,25 +37,25 @@ pub(super) fn write(state: &State, origin: &Origin, path: &Path) -> Result<Lsn, 
                 .expect("there is one salt and one nonce: a log with one record has one segment")
         }),
     };
-    let opened = restore::finish(storage, origin, &snapshot, params).map_err(|error| failed(&error))?;
+    let (restoration, writer) =
+        Restoration::begin(storage, origin.clone(), params).map_err(|error| failed(&error))?;
+    let snapshot = fill(state, origin, writer).map_err(|error| match error {
+        WriteError::Retry(error) => Failure::io(format_args!("{}: the snapshot", path.display()))(error),
+        WriteError::Fatal(error) => failed(&error),
+    })?;
+    let opened = restoration.finish(&snapshot).map_err(|error| failed(&error))?;
     let mut writer = opened.writer;
     writer.shut_down().map_err(|error| failed(&error))?;
     place.keep()?;
     Ok(opened.end_lsn)
 }
 
-fn snapshot(
+/// All that is live, piece by piece.
+fn fill(
     state: &State,
     origin: &Origin,
-    storage: &DiskStorage,
-    path: &Path,
-) -> Result<FinishedSnapshot, Failure> {
-    let failed = |error: WriteError| match error {
-        WriteError::Retry(error) => Failure::io(format_args!("{}: the snapshot", path.display()))(error),
-        WriteError::Fatal(error) => Failure::usage(format!("{}: {error}", path.display())),
-    };
-    let mut writer = restore::begin(storage, origin)
-        .map_err(|error| Failure::usage(format!("{}: {error}", path.display())))?;
+    mut writer: SnapshotWriter<DiskStorage>,
+) -> Result<FinishedSnapshot, WriteError> {
     let mut cursor = SnapshotCursor::new();
     let mut items = Vec::new();
     loop {
@@ -67,7 +66,7 @@ fn snapshot(
             PIECE_BYTES,
             &mut items,
         );
-        writer.items(&items).map_err(failed)?;
+        writer.items(&items)?;
         items.clear();
         if done {
             break;
@@ -82,5 +81,5 @@ fn snapshot(
         databases: cursor.counts().to_vec(),
         ..SnapshotTrailer::default()
     };
-    writer.finish(&trailer).map_err(failed)
+    writer.finish(&trailer)
 }
