@@ -315,3 +315,47 @@ fn a_damaged_log_is_restored_to_before_the_damage() {
     restored(log.path(), &again, &["--to-lsn", &cut.to_string()]);
     check_goes_on(&again);
 }
+
+/// Runs a restore that may make no file longer than so many blocks of the shell's; killed for it, or told.
+fn limited(log: &TestLog, into: &Path, lsn: &str, blocks: u32, told: bool) -> Output {
+    let script = format!(
+        "{} ulimit -f {blocks}; exec \"$0\" \"$@\"",
+        if told { "trap '' XFSZ;" } else { "" }
+    );
+    std::process::Command::new("sh")
+        .args(["-c", &script, env!("CARGO_BIN_EXE_walctl"), "restore"])
+        .args([log.path(), Path::new("--into"), into])
+        .args(["--to-lsn", lsn, "--yes"])
+        .stdin(Stdio::null())
+        .output()
+        .unwrap()
+}
+
+#[test]
+fn killed_or_without_room_it_leaves_nothing_that_starts_and_nothing_in_the_way() {
+    let mut log = TestLog::new(0);
+    let value = vec![b'v'; 900_000];
+    for key in 0..6 {
+        log.group(&[(key, 0, string(&[b'0' + u8::try_from(key).unwrap()], &value))]);
+    }
+    let lsn = log.end().to_string();
+    log.shut_down();
+    let out = tempfile::tempdir().unwrap();
+    // In the middle of the segment, and of the snapshot; a block is 512 or 1024 bytes.
+    for (number, blocks) in [400, 4000].into_iter().enumerate() {
+        let into = out.path().join(number.to_string());
+        let output = limited(&log, &into, &lsn, blocks, true);
+        assert_eq!(code(&output), 1, "{}", stderr(&output));
+        assert!(stderr(&output).contains("too large"), "{}", stderr(&output));
+        assert!(!into.exists(), "it is taken away again");
+
+        let output = limited(&log, &into, &lsn, blocks, false);
+        assert_eq!(output.status.code(), None, "killed: {}", stderr(&output));
+        assert!(into.join("restore.incomplete").exists());
+        let verdict = code(&walctl(&["verify", into.to_str().unwrap()]));
+        // Before the segment has its name, the directory is as empty as it was.
+        assert_eq!(verdict, if number == 0 { 0 } else { 5 });
+        assert_eq!(restored(log.path(), &into, &["--to-lsn", &lsn])["keys"], 6);
+        assert_eq!(json(&["verify", into.to_str().unwrap(), "--json"])["letter"], "A");
+    }
+}

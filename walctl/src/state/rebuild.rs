@@ -45,9 +45,11 @@ impl Rebuilt {
         if judgement.row.refuses() {
             let reason = judgement.reasons().next();
             let reason = reason.map_or("", |finding| &finding.message);
-            notes.push(format!(
-                "the log is damaged behind this position: {letter} {word}: {reason}"
-            ));
+            let what = match first_damage(judgement) {
+                Some(lsn) => format!("the log is damaged from lsn {lsn} on, behind this position"),
+                None => "the records are good, and something beside them is not".to_owned(),
+            };
+            notes.push(format!("{what}: {letter} {word}: {reason}"));
         } else if judgement.row.cuts() {
             notes.push(format!(
                 "{letter} {word}: what follows lsn {} is no part of the log",
@@ -223,8 +225,13 @@ fn refusal(until: Until, span: &Span) -> String {
 
 /// Up to where nothing speaks against the log: its end, or the first place that a refusing row names.
 pub(super) fn sound_to(judgement: &Judgement) -> Lsn {
-    let places = judgement.findings.iter().filter_map(place);
-    places.fold(judgement.end_lsn, Lsn::min)
+    let damage = first_damage(judgement);
+    damage.map_or(judgement.end_lsn, |lsn| lsn.min(judgement.end_lsn))
+}
+
+/// The first place in the log that a refusing row names.
+fn first_damage(judgement: &Judgement) -> Option<Lsn> {
+    judgement.findings.iter().filter_map(place).min()
 }
 
 /// Where a refusing finding begins to hold in the log; nothing for one about the files beside it.

@@ -5,7 +5,9 @@ use std::path::PathBuf;
 use idem_protocol::{Lsn, UnixMs};
 use idem_wal::recovery::Until;
 
+use crate::exit::Failure;
 use crate::parse;
+use crate::store;
 
 const HELP: &str = "\
 The new directory has a node of its own, a new cluster and an epoch above all of the old ones, so that the two logs are \
@@ -21,6 +23,7 @@ removed by the next one.
 Examples:
   walctl restore /var/lib/idemd --into /var/lib/idemd-1405 --to-time 2026-01-31T14:05:00+01:00
   walctl restore /var/lib/idemd --into /srv/new --to-lsn 81920 --dry-run
+  walctl restore --from /mnt/backup/idemd --into /srv/new --to-time 2026-01-31T14:05:00+01:00
   walctl restore /backup/idemd --into /var/lib/idemd --to-lsn 81920 --same-cluster --yes --json
 
 Exit codes:
@@ -35,8 +38,12 @@ restored all the same, with a note on stderr.";
 #[command(group = clap::ArgGroup::new("target").required(true))]
 pub(crate) struct Args {
     /// The data directory.
-    #[arg(value_name = "DIR")]
-    pub(crate) dir: PathBuf,
+    #[arg(value_name = "DIR", required_unless_present = "from")]
+    pub(crate) dir: Option<PathBuf>,
+
+    /// Instead of DIR: what walctl archive made, or one history in it when there are several.
+    #[arg(long, value_name = "STORE", conflicts_with = "dir")]
+    pub(crate) from: Option<PathBuf>,
 
     /// The new data directory: absent, or empty.
     #[arg(long, value_name = "NEW")]
@@ -68,6 +75,15 @@ pub(crate) struct Args {
 }
 
 impl Args {
+    /// The directory to read.
+    pub(super) fn source(&self) -> Result<PathBuf, Failure> {
+        match (&self.from, &self.dir) {
+            (Some(store), _) => store::resolve(store),
+            (None, Some(dir)) => Ok(dir.clone()),
+            (None, None) => Err(Failure::usage("a data directory is needed, or --from")),
+        }
+    }
+
     /// The target.
     pub(super) fn until(&self) -> Until {
         match (self.to_lsn, self.to_time) {

@@ -26,18 +26,19 @@ use crate::view::View;
 
 /// Rebuilds, shows, asks, writes.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
+    let dir = args.source()?;
     // Whatever is in the way is said before the log is read.
-    place::check(&args.into, &args.dir)?;
+    place::check(&args.into, &dir)?;
     if !args.dry_run {
         confirm::check(args.yes)?;
     }
     let meter = Arc::new(Meter::new(true));
-    let view = View::open(&args.dir, Arc::clone(&meter))?;
+    let view = View::open(&dir, Arc::clone(&meter))?;
     let answer = rebuild(&view, args.until(), &mut ());
     meter.finish();
     let rebuilt = match answer? {
         Answer::State(rebuilt) => rebuilt,
-        Answer::Refused(judgement) => return Ok(state::complain(&judgement, &args.dir)),
+        Answer::Refused(judgement) => return Ok(state::complain(&judgement, &dir)),
     };
     for note in rebuilt.notes() {
         eprintln!("walctl: note: {note}");
@@ -59,8 +60,10 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     if !confirm::ask(args.yes, &question)? {
         return Err(Failure::usage("not confirmed; nothing was written"));
     }
-    let end = write::write(state, &origin, &args.into)?;
+    let end = write::write(state, &origin, &args.into, summary.bytes)?;
     summary.end_lsn = Some(end.get());
+    summary.node = Some(origin.node.to_string());
+    summary.cluster = Some(origin.cluster.to_string());
     print(args, &summary)
 }
 
@@ -75,8 +78,12 @@ struct Summary {
     /// The end of the new log, behind its first record.
     #[serde(skip_serializing_if = "Option::is_none")]
     end_lsn: Option<u64>,
-    node: String,
-    cluster: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    node: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cluster: Option<String>,
+    /// What it takes up on disk at first.
+    bytes: u64,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     dry_run: bool,
 }
@@ -90,8 +97,9 @@ impl Summary {
             keys: state.keys(),
             digest: state.digest().to_string(),
             end_lsn: None,
-            node: origin.node.to_string(),
-            cluster: origin.cluster.to_string(),
+            node: None,
+            cluster: None,
+            bytes: write::bytes(state, origin),
             dry_run: false,
         }
     }
@@ -118,9 +126,9 @@ fn human(out: &mut Out, summary: &Summary, into: &Path) -> io::Result<()> {
     writeln!(out, "keys     {}", summary.keys)?;
     writeln!(out, "digest   {}", summary.digest)?;
     writeln!(out, "epoch    {}", summary.epoch)?;
-    if !summary.dry_run {
-        writeln!(out, "node     {}", summary.node)?;
-        writeln!(out, "cluster  {}", summary.cluster)?;
+    if let (Some(node), Some(cluster)) = (&summary.node, &summary.cluster) {
+        writeln!(out, "node     {node}")?;
+        writeln!(out, "cluster  {cluster}")?;
     }
-    Ok(())
+    writeln!(out, "bytes    {}", summary.bytes)
 }

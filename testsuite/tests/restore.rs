@@ -1,0 +1,92 @@
+//! Point-in-time recovery of a running server's directory, and a server on what came of it.
+
+use std::path::Path;
+use std::process::Command;
+
+use idem_protocol::resp::value::Value;
+use idem_testsuite::process::{Client, Idemd, IdemdOptions, binaries};
+use idem_testsuite::testdir::TestDir;
+use idem_testsuite::walctl;
+
+fn set(client: &mut Client, key: &str, value: &str) {
+    assert_eq!(
+        client.ask(&format!("SET {key} {value}")),
+        Value::Simple("OK".into())
+    );
+}
+
+fn get(client: &mut Client, key: &str) -> Value {
+    client.ask(&format!("GET {key}"))
+}
+
+fn bulk(text: &str) -> Value {
+    Value::Bulk(text.as_bytes().to_vec())
+}
+
+/// `walctl restore … --yes --json`; the object that it prints.
+fn restore(dir: &Path, into: &Path, lsn: &str) -> serde_json::Value {
+    let output = Command::new(binaries::walctl())
+        .arg("restore")
+        .arg(dir)
+        .arg("--into")
+        .arg(into)
+        .args(["--to-lsn", lsn, "--yes", "--json"])
+        .output()
+        .expect("walctl starts");
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{words}");
+    serde_json::from_slice(&output.stdout).expect("one object")
+}
+
+/// The number behind a field of INFO.
+fn info(client: &mut Client, field: &str) -> String {
+    let Value::Bulk(text) = client.ask("INFO") else {
+        panic!("INFO answers a string");
+    };
+    let text = String::from_utf8(text).expect("INFO is text");
+    let mut lines = text.lines();
+    let found = lines.find_map(|line| line.strip_prefix(field)?.strip_prefix(':'));
+    found.unwrap_or_else(|| panic!("{field} is in INFO")).to_owned()
+}
+
+/// A BEGIN, a COMPLETE and plain keys; a mistake; back to before it. Both servers go on, each on its own.
+#[test]
+fn a_mistake_is_undone_in_a_new_directory_that_serves() {
+    let dir = TestDir::new("restore", 1);
+    let options = IdemdOptions::default();
+    let server = Idemd::start(&dir.data(), &options);
+    let mut client = server.client();
+    client.ask("IDEM order:1 BEGIN fp worker 600000");
+    let begun = get(&mut client, "order:1");
+    assert_ne!(begun, Value::Null);
+    set(&mut client, "kept", "1");
+    let lsn = info(&mut client, "wal_lsn");
+    client.ask("FLUSHALL");
+    set(&mut client, "kept", "2");
+    server.sigkill();
+
+    let into = dir.path().join("restored");
+    let told = restore(&dir.data(), &into, &lsn);
+    assert_eq!(told["lsn"].to_string(), lsn);
+    assert_eq!(told["keys"], 2);
+    let verdict = walctl::verify(&into);
+    assert_eq!((verdict.code, verdict.letter()), (0, "A"), "{}", verdict.last());
+
+    let restored = Idemd::start(&into, &options);
+    assert!(restored.ready().epoch > told["epoch"].as_u64().expect("a number"));
+    let mut new = restored.client();
+    assert_eq!(get(&mut new, "order:1"), begun);
+    assert_eq!(get(&mut new, "kept"), bulk("1"));
+    set(&mut new, "after", "3");
+    restored.sigkill();
+    let restored = Idemd::start(&into, &options);
+    assert_eq!(get(&mut restored.client(), "after"), bulk("3"));
+    restored.stop();
+
+    // The one it came from is as it was.
+    let server = Idemd::start(&dir.data(), &options);
+    let mut client = server.client();
+    assert_eq!(get(&mut client, "order:1"), Value::Null);
+    assert_eq!(get(&mut client, "kept"), bulk("2"));
+    server.stop();
+}
