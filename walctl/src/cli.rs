@@ -13,7 +13,7 @@ Examples:
 
 Data goes to stdout, everything else to stderr. NO_COLOR turns colours off.";
 
-/// Looks at the log of an idemd data directory, and changes nothing.
+/// Looks at the log of an idemd data directory, restores and repairs; changes nothing unasked.
 #[derive(Debug, Parser)]
 #[command(name = "walctl", version, after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct Cli {

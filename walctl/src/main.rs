@@ -1,19 +1,21 @@
-//! `walctl`: looks at the log of an `idemd` data directory.
+//! `walctl`: looks at the log of an `idemd` data directory, and makes something of it.
 //!
 //! Vocabulary: an *lsn* is a position in the stream of records, counted in record bytes since the log began; the *verdict*
 //! is what a start of the server would make of the directory, one row of the recovery table; a directory is *live* while a
 //! server holds its lock.
 //!
 //! Invariants
-//! * Nothing here changes a data directory. Every command sees it through [`view::View`], which refuses whatever is not a
-//!   read; the lock is asked about and never held.
+//! * Looking changes nothing: every command sees a data directory through [`view::View`], which refuses whatever is not a
+//!   read; the lock is asked about and never held. What writes (a restore, an archive, a repair, an export) does so in
+//!   modules of its own, after a question or `--yes`, and shows with `--dry-run` what it would do.
 //! * Data goes to stdout, everything else to stderr. A reader that closes the pipe has had enough: that is success.
 //! * Bytes that are no text are written the same way everywhere ([`text::Escaped`]), and read back from the command line in
 //!   that form.
-//! * Memory is bounded by the largest frame of the log, whatever is printed of it.
+//! * Memory is bounded by the largest frame of the log, whatever is printed of it; what rebuilds the [`state`] needs what a
+//!   server needs for it.
 //!
-//! Deliberately absent: any parser of a log's bytes (the `wal` crate's reader and verdict are the server's own), repairing,
-//! and taking part in a running server.
+//! Deliberately absent: any parser of a log's bytes (the `wal` crate's reader and verdict are the server's own), any state
+//! machine (the `engine` crate's `apply` is), and taking part in a running server.
 //!
 //! `main` is flags and glue; one file per command is in [`cmd`].
 
