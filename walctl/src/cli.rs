@@ -41,6 +41,8 @@ pub(crate) enum Command {
     Restore(cmd::restore::Args),
     /// Says whether two data directories hold the same records.
     Diff(cmd::diff::Args),
+    /// Copies what is complete of a log to a place where its server does not remove it.
+    Archive(cmd::archive::Args),
 }
 
 #[cfg(test)]

@@ -23,6 +23,8 @@ pub(crate) enum Exit {
     Hole,
     /// FOREIGN: also a newer format.
     Foreign,
+    /// `diff`: the two sides are not the same.
+    Differs,
     /// BUG.
     Bug,
     /// IO_ERROR.
@@ -30,7 +32,7 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
-    /// The number. 2 is a verdict and not, as with many tools, a wrong option; 7 is kept for two logs that differ.
+    /// The number. 2 is a verdict and not, as with many tools, a wrong option.
     pub(crate) const fn code(self) -> u8 {
         match self {
             Exit::Clean => 0,
@@ -40,6 +42,7 @@ impl Exit {
             Exit::Rot => 4,
             Exit::Hole => 5,
             Exit::Foreign => 6,
+            Exit::Differs => 7,
             Exit::Bug => 8,
             Exit::ReadError => 9,
         }

@@ -31,6 +31,10 @@ const WORDS: &[(&str, Generate)] = &[
     ("man-dump", Generate::Page(Some("dump"))),
     ("man-stat", Generate::Page(Some("stat"))),
     ("man-snapshot", Generate::Page(Some("snapshot"))),
+    ("man-replay", Generate::Page(Some("replay"))),
+    ("man-restore", Generate::Page(Some("restore"))),
+    ("man-diff", Generate::Page(Some("diff"))),
+    ("man-archive", Generate::Page(Some("archive"))),
 ];
 
 impl Generate {

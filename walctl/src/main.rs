@@ -34,6 +34,7 @@ mod parse;
 mod progress;
 mod scan;
 mod state;
+mod store;
 mod text;
 mod view;
 
@@ -82,6 +83,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Some(Command::Replay(args)) => cmd::replay::run(args),
         Some(Command::Restore(args)) => cmd::restore::run(args),
         Some(Command::Diff(args)) => cmd::diff::run(args),
+        Some(Command::Archive(args)) => cmd::archive::run(args),
         None => Err(Failure::usage("a command is needed; walctl --help lists them")),
     }
 }

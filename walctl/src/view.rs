@@ -9,11 +9,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use idem_protocol::wal::{parse_segment_name, parse_snapshot_name};
+use idem_wal::control::CONTROL_NAME;
 use idem_wal::lock::{Liveness, probe_shared};
 use idem_wal::storage::{Dir, DiskFile, DiskStorage, Storage, StorageFile};
 
 use crate::exit::Failure;
 use crate::progress::Meter;
+use crate::store;
 
 /// The directory. Clones look at the same one.
 #[derive(Clone, Debug)]
@@ -34,11 +36,16 @@ impl View {
     /// An existing directory; what is in it is not looked at.
     pub(crate) fn open(path: &Path, meter: Arc<Meter>) -> Result<View, Failure> {
         let disk = DiskStorage::open(path).map_err(Failure::io(path.display()))?;
+        Ok(View::on(disk, meter))
+    }
+
+    /// The directory that somebody has open already, such as one whose lock is held.
+    pub(crate) fn on(disk: DiskStorage, meter: Arc<Meter>) -> View {
         let view = View { disk, meter };
         if view.meter.has_bar() {
             view.meter.expect(view.bytes());
         }
-        Ok(view)
+        view
     }
 
     /// Whether a server has the directory now.
@@ -84,7 +91,16 @@ impl Storage for View {
     }
 
     fn open(&self, dir: Dir, name: &str) -> io::Result<ViewFile> {
-        let file = self.disk.open(dir, name).map_err(naming(&dir.join(name)))?;
+        let file = match self.disk.open(dir, name) {
+            // An archived log has it under another name, so that no server goes on with the log.
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound && dir == Dir::Root && name == CONTROL_NAME =>
+            {
+                self.disk.open(dir, store::CONTROL_NAME).map_err(|_| error)
+            }
+            other => other,
+        };
+        let file = file.map_err(naming(&dir.join(name)))?;
         Ok(ViewFile {
             file,
             name: dir.join(name),

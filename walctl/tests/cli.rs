@@ -52,14 +52,6 @@ fn a_wrong_command_line_is_code_1() {
 }
 
 #[test]
-fn what_is_not_there_yet_is_refused_and_not_ignored() {
-    let log = sample();
-    let output = walctl(&["verify", "--deep", log.path().to_str().unwrap()]);
-    assert_eq!((code(&output), stdout(&output)), (1, String::new()));
-    assert!(stderr(&output).contains("--deep is not available"));
-}
-
-#[test]
 fn completions_and_pages_come_from_the_same_definition() {
     for (what, words) in [
         ("completions-bash", "--from-lsn"),

@@ -69,7 +69,8 @@ pub(crate) struct State {
 }
 
 impl State {
-    fn new() -> State {
+    /// The state at lsn 0.
+    pub(crate) fn new() -> State {
         // Keys of a log were chosen by its clients, who must not be able to choose ones that collide here.
         let seed = [(); 4].map(|()| RandomState::new().build_hasher().finish());
         State {
@@ -87,14 +88,44 @@ impl State {
         self.since_reclaim = 0;
     }
 
+    /// The next record that it takes is the one at `lsn`: where a snapshot's items were taken, its start.
+    pub(crate) fn stand_at(&mut self, lsn: Lsn) {
+        self.lsn = lsn;
+    }
+
     /// An item stands at the lsn at which its partition was written; it takes up no bytes of the log.
-    fn take_item(&mut self, raw: &RawRecord<'_>, item: &Record<'_>) {
+    pub(crate) fn take_item(&mut self, raw: &RawRecord<'_>, item: &Record<'_>) {
         self.keyspace.apply(raw.time, raw.db, item);
         self.time = self.time.max(raw.time);
     }
 
     fn take(&mut self, raw: &RawRecord<'_>, record: &Record<'_>) {
         self.keyspace.apply(raw.time, raw.db, record);
+        self.pass(raw);
+    }
+
+    /// Applies a record of the log. `before` is shown what it does, in parts where it is a Transaction, each with the state
+    /// that it meets.
+    pub(crate) fn take_parts(
+        &mut self,
+        raw: &RawRecord<'_>,
+        record: &Record<'_>,
+        before: &mut dyn FnMut(&Keyspace, u8, &Record<'_>),
+    ) {
+        if let Record::Transaction { records } = record {
+            for (db, part) in records.iter() {
+                before(&self.keyspace, db, &part);
+                self.keyspace.apply(raw.time, db, &part);
+            }
+        } else {
+            before(&self.keyspace, raw.db, record);
+            self.keyspace.apply(raw.time, raw.db, record);
+        }
+        self.pass(raw);
+    }
+
+    /// A record of the log was applied.
+    fn pass(&mut self, raw: &RawRecord<'_>) {
         self.lsn = raw.end();
         self.time = self.time.max(raw.time);
         self.last_crc = raw.crc;
@@ -108,7 +139,7 @@ impl State {
     }
 
     /// The snapshot that it began with ends here; when no record follows, this is where the state stands.
-    fn ends_at_least(&mut self, trailer: &SnapshotTrailer) {
+    pub(crate) fn ends_at_least(&mut self, trailer: &SnapshotTrailer) {
         if trailer.end_lsn >= self.lsn {
             self.lsn = trailer.end_lsn;
             self.last_crc = trailer.end_crc;

@@ -6,6 +6,7 @@ const HELP: &str = "\
 Examples:
   walctl verify /var/lib/idemd
   walctl verify --json /var/lib/idemd | tail -n 1
+  walctl verify --deep /var/lib/idemd
 
 Exit codes:
   0  CLEAN, or NEW: there is no log yet, and a server would make one
@@ -15,11 +16,20 @@ Exit codes:
   4  ROT            something that was promised is gone; a server refuses to start
   5  HOLE           a file is missing or short; refused
   6  FOREIGN        a newer format, another node's or another cluster's; refused
-  8  BUG            undamaged and impossible; refused
+  8  BUG            undamaged and impossible; refused. Also when --deep finds something, whatever the verdict, which \
+stays what it is: a server starts all the same
   9  IO_ERROR       a read failed; refused
 
 A directory that a server is using is judged as far as its newest synced mark; what lies beyond is being \
-written, and the answer says \"live\".";
+written, and the answer says \"live\".
+
+--deep replays the log that is kept, and needs the memory that a server needs for the same keys. A pending record only \
+where nothing lives, completed or aborted only what is pending, by the same fingerprint and owner, with the same deadline: \
+each record that breaks this is a finding with its kind (begun_while_live, completed_without_pending, completed_twice, \
+aborted_without_pending, deadline_changed, deadline_out_of_bounds). So is a snapshot that is not the state that the log \
+makes of its end (snapshot_differs). A hundred findings are shown, all are counted. What lies before the end of the oldest \
+snapshot is not judged, unless the log is kept from lsn 0 on. Only records of IDEM are judged: SET, DEL or EXPIRE may do to \
+a key what they like.";
 
 /// See `--help`.
 #[derive(Debug, clap::Args)]
@@ -33,7 +43,7 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) json: bool,
 
-    // Known, so that whoever asks for it is told that it was not done.
-    #[arg(long, hide = true)]
+    /// Also replays the log: the life of each IDEM key, and snapshots against the log.
+    #[arg(long)]
     pub(crate) deep: bool,
 }

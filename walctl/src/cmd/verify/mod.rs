@@ -4,8 +4,12 @@
 //! newest synced mark; whether it is live is asked before and, when something is wrong, again afterwards: a server that
 //! started meanwhile writes what would look like damage. Nor is it a finding when its server removes a snapshot before it was
 //! read.
+//!
+//! With `--deep` the log is also replayed, and what the records say of one another is judged ([`deep`]). That changes no
+//! verdict, since a server starts all the same, but the exit code.
 
 mod args;
+mod deep;
 mod report;
 
 use std::io;
@@ -22,28 +26,34 @@ use crate::view::View;
 
 /// Judges and prints. A closed pipe changes nothing about the exit code: the verdict was asked for.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
-    if args.deep {
-        return Err(Failure::usage(
-            "--deep is not available in this version; without it, every byte of the log is checked, but not the order \
-             of states per key",
-        ));
-    }
     let meter = Arc::new(Meter::new(true));
     let view = View::open(&args.dir, Arc::clone(&meter))?;
     let (judgement, live) = judge_view(&view)?;
+    let starts = judgement.verdict.starts();
+    let deep = (args.deep && starts)
+        .then(|| deep::run(&view, judgement.end_lsn))
+        .transpose()?;
     meter.finish();
+    if args.deep && !starts {
+        eprintln!("walctl: --deep was left out: there is no state to replay to");
+    }
 
     let mut out = Out::stdout(!args.json);
     output::printed(if args.json {
-        report::json(&mut out, &judgement, live)
+        report::json(&mut out, &judgement, live, deep.as_ref())
     } else {
-        report::human(&mut out, &judgement, live)
+        report::human(&mut out, &judgement, live, deep.as_ref())
     })?;
     if judgement.verdict == Verdict::New {
         // A mistyped path looks the same as a directory that waits for its first server.
         eprintln!("walctl: {}: there is no log here", args.dir.display());
     }
-    Ok(judgement.verdict.into())
+    let is_wrong = deep.is_some_and(|deep| deep.count > 0);
+    Ok(if is_wrong {
+        Exit::Bug
+    } else {
+        judgement.verdict.into()
+    })
 }
 
 fn judge_view(view: &View) -> Result<(Judgement, bool), Failure> {

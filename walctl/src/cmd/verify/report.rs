@@ -7,8 +7,9 @@ use idem_wal::recovery::{Finding, FindingKind, Judgement, Row, Verdict};
 use idem_wal::storage::Dir;
 use serde::Serialize;
 
+use super::deep::{Deep, DeepFinding};
 use crate::output::{Out, Tone};
-use crate::text::{Crc, Time};
+use crate::text::{Crc, Escaped, Time};
 
 /// Where something was found, and what should be there.
 #[derive(Default, Serialize)]
@@ -52,7 +53,51 @@ struct VerdictLine<'a> {
     place: Where,
     #[serde(skip_serializing_if = "Option::is_none")]
     snapshot: Option<SnapshotLine>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    deep: Option<DeepLine>,
     segments: Vec<SegmentLine>,
+}
+
+/// What the replay judged.
+#[derive(Serialize)]
+struct DeepLine {
+    from_lsn: u64,
+    to_lsn: u64,
+    records: u64,
+    snapshots: u64,
+    findings: u64,
+}
+
+/// What it found.
+#[derive(Serialize)]
+struct DeepFindingLine<'a> {
+    finding: &'a str,
+    kind: &'a str,
+    lsn: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time_ms: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    db: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<Escaped<'a>>,
+    file: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offset: Option<u64>,
+}
+
+impl<'a> From<&'a DeepFinding> for DeepFindingLine<'a> {
+    fn from(found: &'a DeepFinding) -> Self {
+        DeepFindingLine {
+            finding: &found.message,
+            kind: found.kind,
+            lsn: found.lsn.get(),
+            time_ms: found.time.map(idem_protocol::UnixMs::get),
+            db: found.key.as_ref().map(|(db, _)| *db),
+            key: found.key.as_ref().map(|(_, key)| Escaped(key)),
+            file: &found.file,
+            offset: found.offset,
+        }
+    }
 }
 
 #[derive(Serialize)]
@@ -120,7 +165,7 @@ fn shown(judgement: &Judgement) -> impl Iterator<Item = &Finding> {
 }
 
 /// One object a finding, and a last one with the verdict.
-pub(super) fn json(out: &mut Out, judgement: &Judgement, live: bool) -> io::Result<()> {
+pub(super) fn json(out: &mut Out, judgement: &Judgement, live: bool, deep: Option<&Deep>) -> io::Result<()> {
     for finding in shown(judgement) {
         let line = FindingLine {
             finding: &finding.message,
@@ -128,6 +173,10 @@ pub(super) fn json(out: &mut Out, judgement: &Judgement, live: bool) -> io::Resu
             place: finding.into(),
         };
         serde_json::to_writer(&mut *out, &line)?;
+        out.write_all(b"\n")?;
+    }
+    for finding in deep.iter().flat_map(|deep| &deep.findings) {
+        serde_json::to_writer(&mut *out, &DeepFindingLine::from(finding))?;
         out.write_all(b"\n")?;
     }
     let reason = judgement.reasons().next();
@@ -145,6 +194,13 @@ pub(super) fn json(out: &mut Out, judgement: &Judgement, live: bool) -> io::Resu
             start_lsn: snapshot.start.get(),
             end_lsn: snapshot.end.get(),
             items: snapshot.items,
+        }),
+        deep: deep.map(|deep| DeepLine {
+            from_lsn: deep.from.get(),
+            to_lsn: deep.to.get(),
+            records: deep.records,
+            snapshots: deep.snapshots,
+            findings: deep.count,
         }),
         segments: judgement
             .segments
@@ -187,7 +243,7 @@ fn meaning(row: Row, live: bool) -> &'static str {
 }
 
 /// The verdict first, what was found, then what there is.
-pub(super) fn human(out: &mut Out, judgement: &Judgement, live: bool) -> io::Result<()> {
+pub(super) fn human(out: &mut Out, judgement: &Judgement, live: bool, deep: Option<&Deep>) -> io::Result<()> {
     let paint = out.paint();
     let tone = match judgement.verdict {
         Verdict::Clean | Verdict::New => Tone::Good,
@@ -207,6 +263,9 @@ pub(super) fn human(out: &mut Out, judgement: &Judgement, live: bool) -> io::Res
     }
     if judgement.verdict == Verdict::New {
         return out.flush();
+    }
+    if let Some(deep) = deep {
+        write_deep(out, deep)?;
     }
     write!(
         out,
@@ -257,6 +316,45 @@ fn write_finding(out: &mut Out, finding: &Finding, decides: bool) -> io::Result<
         return Ok(());
     }
     writeln!(out, "    {}", numbers.join(", "))
+}
+
+/// What the replay found, and what it judged.
+fn write_deep(out: &mut Out, deep: &Deep) -> io::Result<()> {
+    let paint = out.paint();
+    let tone = if deep.count == 0 { Tone::Good } else { Tone::Bad };
+    let findings = match deep.count {
+        0 => "nothing is wrong".to_owned(),
+        count => format!("{count} findings"),
+    };
+    writeln!(
+        out,
+        "\ndeep      {}: {} records from lsn {} to {}, {} snapshots compared",
+        paint.tone(tone, findings),
+        deep.records,
+        deep.from,
+        deep.to,
+        deep.snapshots
+    )?;
+    for found in &deep.findings {
+        write!(out, "  lsn {}", found.lsn)?;
+        if let Some(time) = found.time {
+            write!(out, "  {}", Time::from(time))?;
+        }
+        if let Some((db, key)) = &found.key {
+            write!(out, "  db {db}  {}", Escaped(key))?;
+        }
+        writeln!(out, "  {}: {}", found.kind, found.message)?;
+        write!(out, "    {}", found.file)?;
+        match found.offset {
+            Some(offset) => writeln!(out, " offset {offset}")?,
+            None => writeln!(out)?,
+        }
+    }
+    let left = deep.count.saturating_sub(deep.findings.len() as u64);
+    if left > 0 {
+        writeln!(out, "  and {left} more")?;
+    }
+    Ok(())
 }
 
 /// What there is in each judged segment. The unused rest of a segment is space made ready, not waste.

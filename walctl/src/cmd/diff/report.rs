@@ -1,0 +1,134 @@
+//! What came out of a comparison, in words and as JSON.
+
+use std::io::{self, Write};
+
+use idem_protocol::Lsn;
+use serde_json::{Value, json};
+
+use super::Args;
+use super::compare::Difference;
+use crate::exit::Exit;
+use crate::output::{Out, Tone};
+use crate::text::Crc;
+
+/// The answer.
+pub(super) enum Answer {
+    /// The same bytes from one position to the other. One side may go on.
+    Equal {
+        from: Lsn,
+        to: Lsn,
+        goes_on: Option<&'static str>,
+    },
+    /// The same, and one is shorter, which was asked for.
+    OtherEnd { lsn: Lsn, shorter: &'static str },
+    /// Not the same.
+    Differs(Difference),
+    /// The same up to a place where one of them cannot be read on.
+    Damaged {
+        lsn: Lsn,
+        side: &'static str,
+        exit: Exit,
+    },
+}
+
+impl Answer {
+    /// How the program ends.
+    pub(super) fn exit(&self) -> Exit {
+        match self {
+            Answer::Equal { .. } => Exit::Clean,
+            Answer::OtherEnd { .. } | Answer::Differs(_) => Exit::Differs,
+            Answer::Damaged { exit, .. } => *exit,
+        }
+    }
+
+    /// Where they are not the same any more, the word for why, and the sentence.
+    fn difference(&self) -> Option<(Lsn, &'static str, String)> {
+        match self {
+            Answer::Equal { .. } => None,
+            Answer::OtherEnd { lsn, shorter } => {
+                Some((*lsn, "end", format!("{shorter} ends, the other one goes on")))
+            }
+            Answer::Differs(difference) => Some((difference.lsn(), difference.word(), sentence(difference))),
+            Answer::Damaged { lsn, side, .. } => {
+                let words = format!("the same so far, and {side} is damaged here");
+                Some((*lsn, "damage", words))
+            }
+        }
+    }
+}
+
+fn sentence(difference: &Difference) -> String {
+    match difference {
+        Difference::Record { found, .. } => match &**found {
+            [Some(a), Some(b)] => format!("other records, CRC {} and {}", Crc(a.crc), Crc(b.crc)),
+            _ => "other records".to_owned(),
+        },
+        Difference::Boundary { .. } => {
+            "a record of one log reaches over a boundary of the other one's".to_owned()
+        }
+        Difference::Epoch { epochs: [a, b], .. } => format!("A is in epoch {a} here, B in epoch {b}"),
+        Difference::Cluster { clusters: [a, b], .. } => format!("A belongs to cluster {a}, B to cluster {b}"),
+        Difference::NoCommonRange { words, .. } => format!("no position is in both logs: {words}"),
+    }
+}
+
+/// One object.
+pub(super) fn json(out: &mut Out, answer: &Answer) -> io::Result<()> {
+    let value = match (answer, answer.difference()) {
+        (Answer::Equal { from, to, goes_on }, _) => {
+            let mut value = json!({"equal": true, "to_lsn": to.get(), "from_lsn": from.get()});
+            if let Some(side) = goes_on {
+                value["goes_on"] = (*side).into();
+            }
+            value
+        }
+        (answer, difference) => {
+            let (lsn, word, words) = difference.expect("whatever is not equal differs");
+            let mut value = json!({"equal": false, "first_lsn": lsn.get(), "reason": word, "message": words});
+            if let Answer::Differs(Difference::Record { found, .. }) = answer {
+                for (name, found) in ["a", "b"].into_iter().zip(&**found) {
+                    value[name] = found.as_ref().map_or(Value::Null, |found| found.json.clone());
+                }
+            }
+            value
+        }
+    };
+    serde_json::to_writer(&mut *out, &value)?;
+    out.write_all(b"\n")?;
+    out.flush()
+}
+
+/// A sentence, and the two records.
+pub(super) fn human(out: &mut Out, answer: &Answer, args: &Args) -> io::Result<()> {
+    let paint = out.paint();
+    if let Answer::Equal { from, to, goes_on } = answer {
+        write!(out, "{}: lsn {from} to {to}", paint.tone(Tone::Good, "equal"))?;
+        match goes_on {
+            Some(side) => writeln!(out, ", where {side} goes on")?,
+            None => writeln!(out, ", where both end")?,
+        }
+        return out.flush();
+    }
+    let (lsn, _, words) = answer.difference().expect("whatever is not equal differs");
+    writeln!(
+        out,
+        "{}: from lsn {lsn} on: {words}",
+        paint.tone(Tone::Bad, "different")
+    )?;
+    if let Answer::Differs(Difference::Record { found, .. }) = answer {
+        for (name, found) in ["A", "B"].into_iter().zip(&**found) {
+            if let Some(found) = found {
+                writeln!(out, "  {name} {}", found.text)?;
+            }
+        }
+        for dir in [&args.a, &args.b] {
+            writeln!(
+                out,
+                "  walctl dump {} --from-lsn {lsn} --to-lsn {} --values",
+                dir.display(),
+                lsn.get().saturating_add(1)
+            )?;
+        }
+    }
+    out.flush()
+}

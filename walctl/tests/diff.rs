@@ -1,0 +1,288 @@
+//! `walctl diff`: two directories with the same records, and every way of not being that.
+
+#![allow(clippy::unwrap_used, reason = "a wrong test may panic")]
+
+mod support;
+
+use std::path::{Path, PathBuf};
+use std::process::Output;
+use std::time::Duration;
+
+use idem_wal::lock::DirLock;
+use serde_json::Value;
+use support::histories::{Rng, records};
+use support::*;
+
+fn diff(a: &Path, b: &Path, options: &[&str]) -> Output {
+    let arguments = ["diff", a.to_str().unwrap(), b.to_str().unwrap()];
+    walctl(&[&arguments, options].concat())
+}
+
+/// Runs it both ways round, with and without JSON; checks the code and that nothing was changed.
+fn check(name: &str, a: &Path, b: &Path, options: &[&str], expected: i32) -> Value {
+    let before = (image(a), image(b));
+    let human = diff(a, b, options);
+    let json = diff(a, b, &[options, &["--json"]].concat());
+    let turned = diff(b, a, &[options, &["--json"]].concat());
+    assert!(
+        (image(a), image(b)) == before,
+        "{name}: looking changed something"
+    );
+    let codes = [&human, &json, &turned].map(code);
+    assert_eq!(
+        codes,
+        [expected; 3],
+        "{name}: {}{}",
+        stdout(&human),
+        stderr(&human)
+    );
+    let begins = if expected == 0 { "equal: " } else { "different: " };
+    assert!(stdout(&human).starts_with(begins), "{name}: {}", stdout(&human));
+    let found = objects(&json).pop().unwrap();
+    let other = objects(&turned).pop().unwrap();
+    for field in ["equal", "to_lsn", "from_lsn", "first_lsn", "reason"] {
+        assert_eq!(found[field], other[field], "{name}: {field}");
+    }
+    assert_eq!(found["equal"], expected == 0, "{name}");
+    found
+}
+
+/// Two logs of one history with 12 records; `of` makes the values, and each side has groups of another size.
+fn pair(of: impl Fn(usize, u64) -> Vec<u8>) -> [TestLog; 2] {
+    [(0, 1), (1, 5)].map(|(side, size)| {
+        let mut log = TestLog::new(0);
+        let values: Vec<Vec<u8>> = (0..12).map(|number| of(side, number)).collect();
+        let all: Vec<_> = (0..12).zip(&values).collect();
+        for group in all.chunks(size) {
+            let group: Vec<_> = group
+                .iter()
+                .map(|(number, value)| (10 + number, 0, string(b"key", value)))
+                .collect();
+            log.group(&group);
+        }
+        log
+    })
+}
+
+fn copy(from: &Path) -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let to = directory.path().join("copy");
+    copy_tree(from, &to);
+    (directory, to)
+}
+
+fn copy_tree(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_tree(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+#[test]
+fn other_groups_and_segments_of_the_same_records_are_no_difference() {
+    let [mut a, b] = pair(|_, number| vec![b'v'; 9_000 + usize::try_from(number).unwrap()]);
+    assert!(a.segments().len() > 1, "the records fill segments");
+    a.seal();
+    let found = check("same", a.path(), b.path(), &[], 0);
+    assert_eq!(
+        (&found["from_lsn"], &found["to_lsn"]),
+        (&0.into(), &a.end().get().into())
+    );
+    assert_eq!(found["goes_on"], Value::Null);
+    check("same", a.path(), b.path(), &["--exact"], 0);
+
+    let end = a.end().get();
+    a.group(&[(100, 0, string(b"more", b"value"))]);
+    let found = check("longer", a.path(), b.path(), &[], 0);
+    assert_eq!(found["to_lsn"], end);
+    let found = check("longer", a.path(), b.path(), &["--exact"], 7);
+    assert_eq!(
+        (&found["first_lsn"], &found["reason"]),
+        (&end.into(), &"end".into())
+    );
+}
+
+#[test]
+fn the_first_record_that_differs_is_named() {
+    for number in 0..12 {
+        for longer in [false, true] {
+            let logs = pair(|side, at| match (side, at == number) {
+                (1, true) if longer => b"other value".to_vec(),
+                (1, true) => b"volue".to_vec(),
+                _ => b"value".to_vec(),
+            });
+            let [a, b] = &logs;
+            let expected = &records(a.path())[usize::try_from(number).unwrap() + 1];
+            let found = check("record", a.path(), b.path(), &[], 7);
+            assert_eq!(found["reason"], "record");
+            assert_eq!(found["first_lsn"], expected.lsn.get());
+            for side in ["a", "b"] {
+                assert_eq!(found[side]["lsn"], expected.lsn.get());
+                assert_eq!(found[side]["key"], "key");
+                assert_eq!(found[side]["time_ms"], START_MS + 10 + number);
+            }
+            assert_ne!(found["a"]["crc"], found["b"]["crc"]);
+            let human = stdout(&diff(a.path(), b.path(), &[]));
+            assert!(human.contains(&format!("--from-lsn {}", expected.lsn)), "{human}");
+        }
+    }
+}
+
+#[test]
+fn random_logs_are_the_same_up_to_where_they_part() {
+    for seed in 0..8 {
+        let log = histories::random_log(seed, 30);
+        let (_kept, copied) = copy(log.path());
+        let end = log.end().get();
+        let found = check("copy", log.path(), &copied, &["--exact"], 0);
+        assert_eq!(found["to_lsn"], end);
+        // A flipped bit that passes the log's own checks is another record: written anew, with good checksums.
+        let mut rng = Rng(seed);
+        let all = records(log.path());
+        let at = usize::try_from(rng.below(all.len() as u64)).unwrap();
+        let mut other = TestLog::new(0);
+        for record in &all[1..at.max(1)] {
+            let raw = record.raw();
+            other.group(&[(raw.time.get() - START_MS, raw.db, raw.decode().unwrap())]);
+        }
+        other.group(&[(1_000_000, 9, string(b"unheard of", b""))]);
+        let found = check("parted", log.path(), other.path(), &[], 7);
+        assert_eq!(found["first_lsn"], all[at.max(1)].lsn.get(), "seed {seed}");
+    }
+}
+
+#[test]
+fn another_cluster_or_epoch_is_another_log() {
+    let (a, b) = (TestLog::new(0), TestLog::new(100));
+    let found = check("cluster", a.path(), b.path(), &[], 7);
+    assert_eq!(found["reason"], "cluster");
+
+    // In the second log a plain record of the same length stands where the first one's epoch begins, below what is kept.
+    let mut logs = [TestLog::new(0), TestLog::new(0)];
+    let [a, b] = &mut logs;
+    a.reopen();
+    b.group(&[(0, 0, string(b"123456789012345678", b"123456789012345"))]);
+    assert_eq!(a.end(), b.end());
+    for log in [a, b] {
+        for number in 0..9 {
+            log.group(&[(number, 0, string(b"key", &[b'v'; 20_000]))]);
+        }
+    }
+    let [a, b] = &logs;
+    assert_eq!(check("all of it", a.path(), b.path(), &[], 7)["reason"], "record");
+    for log in &logs {
+        std::fs::remove_file(&log.segments()[0]).unwrap();
+    }
+    let found = check("epoch", a.path(), b.path(), &[], 7);
+    assert_eq!(found["reason"], "epoch");
+    assert_eq!(found["first_lsn"], first_kept(a));
+}
+
+fn first_kept(log: &TestLog) -> u64 {
+    let first = log.segments()[0].file_stem().unwrap().to_owned();
+    first.to_str().unwrap().parse().unwrap()
+}
+
+#[test]
+fn without_a_common_position_there_is_nothing_equal() {
+    let mut log = TestLog::new(0);
+    log.group(&[(1, 0, string(b"key", &[b'v'; 20_000]))]);
+    let (_kept, early) = copy(log.path());
+    let early_end = log.end().get();
+    for number in 0..12 {
+        log.group(&[(number + 1, 0, string(b"key", &[b'v'; 20_000]))]);
+    }
+    let found = check("early", log.path(), &early, &[], 0);
+    assert_eq!(found["to_lsn"], early_end);
+    for path in &log.segments()[..2] {
+        std::fs::remove_file(path).unwrap();
+    }
+    let found = check("retained", log.path(), &early, &[], 7);
+    assert_eq!(found["reason"], "no_common_range");
+    assert_eq!(found["first_lsn"], first_kept(&log));
+
+    let empty = tempfile::tempdir().unwrap();
+    let found = check("empty", log.path(), empty.path(), &[], 7);
+    assert_eq!(found["reason"], "no_common_range");
+}
+
+#[test]
+fn retention_leaves_the_range_that_both_keep() {
+    let mut log = TestLog::new(0);
+    for number in 0..12 {
+        log.group(&[(number, 0, string(b"key", &[b'v'; 20_000]))]);
+    }
+    let (_kept, copied) = copy(log.path());
+    std::fs::remove_file(&log.segments()[0]).unwrap();
+    let found = check("kept", log.path(), &copied, &["--exact"], 0);
+    assert_eq!(found["from_lsn"], first_kept(&log));
+    assert_eq!(found["to_lsn"], log.end().get());
+
+    // A gap further up: only what follows it hangs together.
+    let gap = log.segments()[1].clone();
+    std::fs::remove_file(gap).unwrap();
+    let output = diff(log.path(), &copied, &["--json"]);
+    assert_eq!(code(&output), 0);
+    assert!(stderr(&output).contains("A has a gap"), "{}", stderr(&output));
+    let third = log.segments()[1].file_stem().unwrap().to_owned();
+    let from: u64 = third.to_str().unwrap().parse().unwrap();
+    assert_eq!(objects(&output)[0]["from_lsn"], from);
+}
+
+#[test]
+fn a_tail_that_a_start_cuts_off_is_a_note_and_rot_is_no_equality() {
+    let groups = |log: &mut TestLog| {
+        for number in 0..4 {
+            log.group(&[(number, 0, string(format!("key-{number}").as_bytes(), b"value"))]);
+        }
+    };
+    let (mut a, mut b) = (TestLog::new(0), TestLog::new(0));
+    groups(&mut a);
+    groups(&mut b);
+    b.damage(|bytes| {
+        let end = bytes.len();
+        bytes[end - 100..].fill(0x5a);
+    });
+    let found = check("junk", a.path(), b.path(), &["--exact"], 0);
+    assert_eq!(found["to_lsn"], a.end().get());
+    let words = stderr(&diff(a.path(), b.path(), &[]));
+    assert!(
+        words.contains("UNPROVEN_TAIL") && words.contains("not compared"),
+        "{words}"
+    );
+
+    let at = a.find(b"key-2");
+    a.damage(|bytes| bytes[at] ^= 1);
+    let found = check("rot", a.path(), b.path(), &[], 4);
+    assert_eq!(found["reason"], "damage");
+    assert_eq!(found["first_lsn"], records(b.path())[3].lsn.get());
+    let words = stderr(&diff(a.path(), b.path(), &[]));
+    assert!(words.contains("F ROT: walctl verify"), "{words}");
+
+    // What differs before the damage is a difference all the same.
+    let mut c = TestLog::new(0);
+    c.group(&[(9, 0, string(b"other", b"value"))]);
+    check("rot behind", a.path(), c.path(), &[], 7);
+}
+
+#[test]
+fn directories_in_use_are_compared_as_far_as_they_are_written() {
+    let [mut a, b] = pair(|_, _| b"value".to_vec());
+    let _servers = [&a, &b].map(|log| DirLock::exclusive(log.path(), Duration::ZERO).unwrap());
+    let end = a.end().get();
+    a.write(&[(100, 0, string(b"unsynced", b"value"))]);
+    // Half of the next group is on its way.
+    b.damage(|bytes| {
+        let end = bytes.len();
+        bytes[end - 100..].fill(0x5a);
+    });
+    let found = check("live", a.path(), b.path(), &[], 0);
+    assert_eq!((&found["to_lsn"], &found["from_lsn"]), (&end.into(), &0.into()));
+    assert!([&"A".into(), &Value::Null].contains(&&found["goes_on"]));
+}
