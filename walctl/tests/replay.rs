@@ -7,7 +7,12 @@ mod support;
 use std::path::Path;
 use std::time::Duration;
 
-use idem_protocol::Lsn;
+use idem_engine::Keyspace;
+use idem_engine::digest::digest;
+use idem_protocol::escape::unescape;
+use idem_protocol::idem::{IdemRecord, IdemState};
+use idem_protocol::wal::{DeleteReason, Pairs, Record, Strings};
+use idem_protocol::{Deadline, Lsn, UnixMs};
 use idem_wal::lock::DirLock;
 use serde_json::Value as Json;
 use support::histories::{Logged, Model, records};
@@ -59,6 +64,12 @@ fn every_position_and_time_of_a_random_log_gives_the_state_of_a_plain_map() {
             if is_last {
                 let time = record.time.to_string();
                 check(&totals(log.path(), &["--to-time", &time]), record.end, &model);
+            }
+            if let Some(next) = all.get(index + 1)
+                && next.time.get() > record.time.get() + 1
+            {
+                let between = (next.time.get() - 1).to_string();
+                check(&totals(log.path(), &["--to-time", &between]), record.end, &model);
             }
         }
         check(&totals(log.path(), &[]), all.last().unwrap().end, &model);
@@ -341,4 +352,144 @@ fn an_export_has_every_live_key_and_replaces_nothing_unasked() {
         1,
         &["missing/state.jsonl"],
     );
+}
+
+/// The record of a line of `dump --json --values`, applied.
+fn apply_line(keyspace: &mut Keyspace, line: &Json) {
+    let bytes = |value: &Json| unescape(value.as_str().unwrap_or_default()).unwrap();
+    let list = |value: &Json| value.as_array().cloned().unwrap_or_default();
+    let key = bytes(&line["key"]);
+    let value = bytes(&line["value"]);
+    let (fingerprint, owner, result) = (
+        bytes(&line["fingerprint"]),
+        bytes(&line["owner"]),
+        bytes(&line["result"]),
+    );
+    let deadline = line["deadline_ms"].as_u64().map_or(Deadline::NONE, Deadline::at);
+    let pairs: Vec<(Vec<u8>, Vec<u8>)> = list(&line["value"])
+        .iter()
+        .map(|pair| (bytes(&pair[0]), bytes(&pair[1])))
+        .collect();
+    let pairs: Vec<(&[u8], &[u8])> = pairs
+        .iter()
+        .map(|(field, value)| (&field[..], &value[..]))
+        .collect();
+    let fields: Vec<Vec<u8>> = list(&line["value"]).iter().map(bytes).collect();
+    let fields: Vec<&[u8]> = fields.iter().map(|field| &field[..]).collect();
+    let record = match line["name"].as_str().unwrap() {
+        "StringPut" => Record::StringPut {
+            key: &key,
+            deadline,
+            value: &value,
+        },
+        "Delete" => Record::Delete {
+            reason: DeleteReason::Command,
+            key: &key,
+        },
+        "DeadlinePut" => Record::DeadlinePut { key: &key, deadline },
+        "HashPut" => Record::HashPut {
+            key: &key,
+            deadline,
+            fields: Pairs::from(&pairs[..]),
+        },
+        "HashDelete" => Record::HashDelete {
+            key: &key,
+            fields: Strings::from(&fields[..]),
+        },
+        "FlushDb" => Record::FlushDb,
+        "FlushAll" => Record::FlushAll,
+        "IdempotencyPut" => Record::IdempotencyPut {
+            key: &key,
+            deadline,
+            record: IdemRecord {
+                state: match line["state"].as_str().unwrap() {
+                    "pending" => IdemState::Pending,
+                    "completed" => IdemState::Completed,
+                    _ => IdemState::Aborted,
+                },
+                fingerprint: &fingerprint,
+                owner: &owner,
+                result: &result,
+            },
+        },
+        "EpochStart" | "Clock" => return,
+        other => panic!("{other} is in no log here"),
+    };
+    let db = line["db"].as_u64().unwrap_or_default();
+    let time = UnixMs::new(line["time_ms"].as_u64().unwrap());
+    keyspace.apply(time, u8::try_from(db).unwrap(), &record);
+}
+
+#[test]
+fn a_state_that_is_built_from_the_lines_of_a_dump_is_the_one_of_a_replay() {
+    for seed in 20..26 {
+        let log = histories::random_log(seed, 60);
+        let output = walctl(&["dump", log.path().to_str().unwrap(), "--json", "--values"]);
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        let lines = objects(&output);
+        let mut keyspace = Keyspace::new(256, [1; 4]);
+        lines.iter().for_each(|line| apply_line(&mut keyspace, line));
+        let time = UnixMs::new(lines.last().unwrap()["time_ms"].as_u64().unwrap());
+        let expected = digest(&keyspace, time).to_string();
+        assert_eq!(totals(log.path(), &[])["digest"], expected, "seed {seed}");
+    }
+}
+
+#[test]
+fn an_end_that_a_start_cuts_off_is_no_part_of_the_state_and_a_note() {
+    let mut log = TestLog::new(0);
+    let end = log.group(&[(10, 0, string(b"a", b"1"))]);
+    let at = log.find(b"a") + 64;
+    log.damage(|bytes| bytes[at] = 1);
+    let output = replay(log.path(), &["--json"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(stderr(&output).contains("E UNPROVEN_TAIL"), "{}", stderr(&output));
+    assert_eq!(objects(&output)[0]["lsn"], end.get());
+}
+
+#[test]
+fn each_verdict_that_refuses_has_its_exit_code() {
+    let refused = |expected: i32, damage: &dyn Fn(&mut TestLog)| {
+        let mut log = sample();
+        damage(&mut log);
+        check_refused(log.path(), &[], expected, &["walctl verify"]);
+        let verdict = walctl(&["verify", log.path().to_str().unwrap()]);
+        assert_eq!(code(&verdict), expected, "the same as the verdict's");
+    };
+    let control = |log: &TestLog| log.path().join("control");
+    refused(4, &|log| {
+        let at = log.find(b"greeting");
+        log.damage(|bytes| bytes[at] ^= 1);
+    });
+    refused(5, &|log| std::fs::remove_file(control(log)).unwrap());
+    refused(6, &|log| {
+        let other = TestLog::new(100);
+        std::fs::copy(control(&other), control(log)).unwrap();
+    });
+    refused(9, &|log| {
+        std::fs::remove_file(control(log)).unwrap();
+        std::fs::create_dir(control(log)).unwrap();
+    });
+}
+
+#[test]
+fn totals_and_a_key_look_like_this() {
+    let log = sample();
+    let dir = log.path().to_str().unwrap();
+    let target = ["--to-time", "2026-01-01T00:00:02.5Z"];
+    check_refused(log.path(), &target, 1, &["2026-01-01T00:00:02.001Z"]);
+    let show = |more: &[&str]| stdout(&walctl(&[&["replay", dir], more].concat()));
+    let at = ["--to-time", "2026-01-01T00:00:01.003Z"];
+    check_golden("replay.txt", &show(&[]));
+    check_golden("replay.jsonl", &show(&["--json"]));
+    let shown: String = ["pay:1", "greeting", "user:1", "pay:2"]
+        .iter()
+        .map(|key| show(&[&at[..], &["--values", "--key", key]].concat()))
+        .collect();
+    check_golden("replay-keys.txt", &shown);
+    let shown: String = ["pay:1", "greeting", "user:1", "pay:2"]
+        .iter()
+        .map(|key| show(&[&at[..], &["--json", "--values", "--key", key]].concat()))
+        .collect();
+    check_golden("replay-keys.jsonl", &shown);
 }
