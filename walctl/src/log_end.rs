@@ -86,7 +86,8 @@ fn look_again(view: &View, end: &LogEnd) -> io::Result<Option<String>> {
     Ok(Some(describe(stop)))
 }
 
-fn describe(stop: Stop) -> String {
+/// What is there instead of a frame.
+pub(crate) fn describe(stop: Stop) -> String {
     match stop {
         Stop::EndOfFile => "the file ends".to_owned(),
         Stop::NoHeader => "neither a group nor the end of the log".to_owned(),

@@ -82,7 +82,7 @@ fn rfc3339(text: &str) -> Result<Timestamp, String> {
         );
     }
     // Digits of equal number stand in the order of their values.
-    if is_offset && (&offset[1..3] > b"23" || &offset[4..6] > b"59") {
+    if is_offset && (offset[1..3] > b"23"[..] || offset[4..6] > b"59"[..]) {
         return Err("an offset reaches from -23:59 to +23:59".to_owned());
     }
     // Nanoseconds are as fine as the parser goes.

@@ -5,8 +5,8 @@ use std::io;
 use idem_protocol::Lsn;
 use idem_protocol::wal::scan::{PayloadError, check_payload};
 use idem_protocol::wal::{
-    FRAME_HEADER_BYTES, FrameHeader, HeaderError, RECORD_HEADER_BYTES, SECOND_COPY_OFFSET,
-    SEGMENT_HEADER_BYTES, SegmentHeader,
+    FRAME_HEADER_BYTES, FrameHeader, HeaderError, RECORD_BYTES_MAX, RECORD_HEADER_BYTES, RecordError,
+    SECOND_COPY_OFFSET, SEGMENT_HEADER_BYTES, SegmentHeader,
 };
 
 use super::search::Search;
@@ -97,6 +97,14 @@ pub enum Step<'a> {
 /// lsn, time and body.
 const MARK_BYTES: usize = FRAME_HEADER_BYTES + RECORD_HEADER_BYTES;
 
+/// A group is closed when it has so many bytes, or by one larger record.
+const BEGIN_BYTES: usize = 8 << 20;
+
+/// Whether a writer can have made a frame of that length.
+pub(crate) fn is_possible(header: &FrameHeader) -> bool {
+    u64::from(header.payload_bytes) <= RECORD_BYTES_MAX + BEGIN_BYTES as u64 && header.end().is_some()
+}
+
 /// Reads the frames of one segment in order.
 pub struct SegmentReader<F> {
     window: Window<F>,
@@ -162,6 +170,9 @@ impl<F: StorageFile> SegmentReader<F> {
         let Ok(padded) = usize::try_from(header.frame_bytes()) else {
             return Ok(Step::Stop(outside));
         };
+        if let Some(error) = self.check_begin(&header, whole)? {
+            return Ok(Step::Stop(Stop::Payload(header, error)));
+        }
         let offset = self.window.offset();
         let bytes = self.window.peek(padded)?;
         if bytes.len() < whole {
@@ -188,6 +199,30 @@ impl<F: StorageFile> SegmentReader<F> {
             payload: &bytes[FRAME_HEADER_BYTES..whole],
             bytes,
         }))
+    }
+
+    /// What is wrong with a payload as far as its begin tells: of one that is larger than groups are, no more is held than
+    /// is made up of good records. Where a sparse file backs whatever length a header claims, zeros fail here.
+    fn check_begin(&mut self, header: &FrameHeader, whole: usize) -> io::Result<Option<PayloadError>> {
+        let mut begin = BEGIN_BYTES;
+        while begin < whole {
+            let bytes = self.window.peek(begin)?;
+            let payload = bytes.get(FRAME_HEADER_BYTES..).unwrap_or_default();
+            match check_payload(header, payload) {
+                // It goes on behind the begin.
+                Ok(())
+                | Err(PayloadError::Record {
+                    error: RecordError::Short { .. },
+                    ..
+                }) => {}
+                Err(PayloadError::Left(left)) => {
+                    return Ok(Some(PayloadError::Left(left + (whole - begin))));
+                }
+                Err(error) => return Ok(Some(error)),
+            }
+            begin = begin.saturating_mul(2);
+        }
+        Ok(None)
     }
 
     /// Whether the frame that was read last stands in `file` in the same place. A log that was cut below it and written on
@@ -245,7 +280,9 @@ impl<F: StorageFile> SegmentReader<F> {
             return Ok(None);
         };
         let (Some(end), Ok(whole), Ok(padded)) = (
-            header.end().filter(|_| header.lsn == self.lsn),
+            header
+                .end()
+                .filter(|_| header.lsn == self.lsn && is_possible(&header)),
             usize::try_from(FRAME_HEADER_BYTES as u64 + u64::from(header.payload_bytes)),
             usize::try_from(header.frame_bytes()),
         ) else {

@@ -9,6 +9,7 @@ use idem_protocol::Lsn;
 use idem_protocol::wal::{HeaderError, segment_name};
 
 use super::LogReader;
+use crate::reader::segment::is_possible;
 use crate::reader::{Frame, HeaderPage, Step, Stop};
 use crate::storage::{Storage, StorageFile};
 
@@ -82,7 +83,7 @@ impl<S: Storage> LogReader<S> {
         };
         let here = match stop {
             Stop::Payload(header, _) | Stop::PayloadOutsideFile(header) | Stop::LsnGap(header) => {
-                header.end().map(|_| header.lsn)
+                is_possible(&header).then_some(header.lsn)
             }
             Stop::EndOfFile | Stop::NoHeader => None,
         };

@@ -18,15 +18,27 @@ Examples:
   walctl dump /var/lib/idemd --prefix 'order:' --opcode 53 --json
   walctl dump /var/lib/idemd --from-time 2026-01-31T12:00:00+01:00 --values
   walctl dump /var/lib/idemd --from-lsn 4096 --to-lsn 8192 --frames
+  walctl dump /var/lib/idemd --follow --json | jq 'select(.state == \"completed\")'
+  walctl dump /var/lib/idemd --past-damage --json >left.jsonl 2>skipped.txt
 
 Exit codes:
-  0  read to the end of the log or to the limit asked for; also when the pipe was closed
+  0  read to the end of the log or to the limit asked for; also when the pipe was closed, and when --follow was \
+stopped by Ctrl-C or a plain kill
   1  wrong usage, an error, no log, or one that ends in something that is no end or has a part missing
+  4  with --past-damage: something was skipped
 
 A running server appends meanwhile, and removes what it no longer needs: new segments are read too, and what went \
 before it was read is a note on stderr.
 
-With damage, what is good before it is printed, and stderr has file, offset and lsn; walctl verify says what it is.";
+--follow prints what is written at once, synced or not, each line as it comes; it stays through rotations and \
+restarts of the server. A start after a loss of power, going back to another history or a repair may take back what \
+was printed: stderr says from which lsn on, and what is there now is printed from that lsn on. A reader of the lines \
+sees that the lsn does not rise. With --to-lsn it ends there, with --to-time at the first record of a later time.
+
+With damage, what is good before it is printed, and stderr has file, offset and lsn; walctl verify says what it is. \
+With --past-damage what is good after it is printed, too: the good records of a group whose header is good, otherwise \
+from the next group on. Each range that is skipped is a line on stderr with file, offset, lsn, and the checksum that was \
+expected and the one that was found. No server reads a log like that: what is printed need not be all that happened.";
 
 /// See `--help`.
 #[derive(Debug, clap::Args)]
@@ -75,6 +87,14 @@ pub(crate) struct Args {
     /// Also a line for each group commit, and the file and offset of each record.
     #[arg(long)]
     pub(crate) frames: bool,
+
+    /// At the end of the log, wait for more.
+    #[arg(long)]
+    pub(crate) follow: bool,
+
+    /// Go on behind what is damaged.
+    #[arg(long)]
+    pub(crate) past_damage: bool,
 
     /// JSON Lines.
     #[arg(long)]

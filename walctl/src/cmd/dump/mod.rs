@@ -4,9 +4,15 @@
 //! when that place is not plainly the end of the log, it says where and what, and leaves the verdict to `walctl verify`.
 //! Records of a live directory beyond its synced mark are shown too; a power loss could still take them back. What its server
 //! removes before it was read is a note on stderr; without a server, it is missing.
+//!
+//! `--follow` waits where the log ends ([`follow`]), `--past-damage` goes on where it is damaged ([`skipped`]).
 
 mod args;
 mod filter;
+mod follow;
+mod printer;
+mod skipped;
+mod stop;
 mod walk;
 
 use std::sync::Arc;
@@ -22,51 +28,56 @@ use crate::progress::Meter;
 use crate::text::Time;
 use crate::view::View;
 use filter::Filter;
-use walk::{Ended, Printer};
+use printer::Printer;
+use walk::{Ended, Walk};
 
 /// Prints what matches; the exit code says whether the log was read to its end.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
-    let meter = Arc::new(Meter::new(output::leaves_room_for_a_bar()));
+    let meter = Arc::new(Meter::new(!args.follow && output::leaves_room_for_a_bar()));
     let view = View::open(&args.dir, Arc::clone(&meter))?;
-    let was_live = view.is_live()?;
     let filter = Filter::new(args);
-    let mut reader = LogReader::open(&view, args.from_lsn.unwrap_or(Lsn::ZERO))
-        .map_err(Failure::io(args.dir.display()))?;
     let out = Out::stdout(!args.json).beside(Arc::clone(&meter));
     let mut printer = Printer::new(out, args);
-    let mut removed = None;
-    let ended = walk::walk(&mut reader, &filter, &mut printer, &mut |from, to| {
-        let words = format!("lsn {from} to {to}: these segments were removed while the log was read");
-        meter.aside(|| eprintln!("walctl: note: {words}"));
-        removed.get_or_insert(words);
-    });
+    let mut walk = Walk::new(args, &view, &filter, &mut printer, &meter)?;
+    let reader = LogReader::open(&view, args.from_lsn.unwrap_or(Lsn::ZERO))
+        .map_err(Failure::io(args.dir.display()))?;
+    let ended = walk.run(reader);
     meter.finish();
     // What was printed before an error is as good as ever.
-    let printed = printer.finish();
+    let printed = walk.printer.finish();
     let ended = ended?;
     if ended == Ended::Closed || printed? == Printed::Closed {
         return Ok(Exit::Clean);
     }
-    if printer.lines() == 0 && filter.is_narrow() {
+    if walk.printer.lines() == 0 && filter.is_narrow() && ended != Ended::Stopped {
         explain_nothing(args);
     }
-    let is_live = || Ok(was_live || view.is_live()?);
     let mut complaint = match ended {
-        Ended::Closed | Ended::Limit => None,
+        Ended::Closed | Ended::Stopped | Ended::Limit => None,
         Ended::Unreadable(what) => Some(what),
-        Ended::End(end) => log_end::what_is_wrong(&view, &end, &is_live)?,
+        Ended::End(end) => match log_end::what_is_wrong(&view, &end, &|| walk.is_live())? {
+            Some(what) if walk.skip_rest(&end, &what) => None,
+            other => other,
+        },
     };
-    if complaint.is_none() && removed.is_some() && !is_live()? {
-        complaint = removed.map(|words| format!("{words}, and not by a server"));
+    if complaint.is_none()
+        && let Some(words) = walk.removed()
+        && !walk.is_live()?
+    {
+        complaint = Some(format!("{words}, and not by a server"));
     }
-    let Some(complaint) = complaint else {
+    if complaint.is_none() && !walk.has_skipped() {
         return Ok(Exit::Clean);
-    };
-    eprintln!(
-        "walctl: {complaint}\nwalctl: for the verdict: walctl verify {}",
-        args.dir.display()
-    );
-    Ok(Exit::Failed)
+    }
+    if let Some(complaint) = &complaint {
+        eprintln!("walctl: {complaint}");
+    }
+    eprintln!("walctl: for the verdict: walctl verify {}", args.dir.display());
+    Ok(if walk.has_skipped() {
+        Exit::Rot
+    } else {
+        Exit::Failed
+    })
 }
 
 /// Times are easily given in another unit or zone than was meant: says what was understood.

@@ -1,18 +1,20 @@
 //! Through the log, frame by frame.
 
-use std::io::{self, Write};
-
 use idem_protocol::Lsn;
-use idem_protocol::wal::{Opcode, RawRecord, Record};
-use idem_wal::reader::{Frame, LogReader, LogStep, frame_records};
+use idem_protocol::wal::{BodyError, Opcode, RawRecord, Record};
+use idem_wal::reader::{Frame, LogReader, LogRecord, LogStep, Past, Piece, Stop, frame_records, salvage};
 use idem_wal::storage::Dir;
 
 use super::Args;
 use super::filter::Filter;
+use super::follow::{Follower, Idle};
+use super::printer::Printer;
+use super::skipped::Skipped;
 use crate::exit::Failure;
-use crate::line::{FrameLine, Line, human};
+use crate::line::{FrameLine, Line};
 use crate::log_end::LogEnd;
-use crate::output::{self, Out, Printed};
+use crate::output::Printed;
+use crate::progress::Meter;
 use crate::view::View;
 
 /// Why walking ended.
@@ -20,6 +22,8 @@ use crate::view::View;
 pub(super) enum Ended {
     /// Nobody reads any more.
     Closed,
+    /// Somebody who followed the log has seen enough.
+    Stopped,
     /// Nothing that follows is wanted.
     Limit,
     /// A record that has a good checksum and cannot be understood: file, offset, lsn and why. It is never skipped.
@@ -28,161 +32,306 @@ pub(super) enum Ended {
     End(LogEnd),
 }
 
-/// Writes lines of either kind.
-pub(super) struct Printer {
-    out: Out,
-    json: bool,
-    values: bool,
-    frames: bool,
-    lines: u64,
+/// Prints what is wanted of a log, in order.
+pub(super) struct Walk<'a> {
+    pub(super) view: &'a View,
+    pub(super) filter: &'a Filter,
+    pub(super) printer: &'a mut Printer,
+    pub(super) meter: &'a Meter,
+    /// What goes on behind damage; without it, damage is an end.
+    skipped: Option<Skipped<'a>>,
+    /// What waits at the end of the log; without it, that is the end.
+    follower: Option<Follower>,
+    was_live: bool,
+    /// Whether the record before was within the limits of lsn and time; a seal has no time of its own and goes with it.
+    in_range: bool,
+    /// What begins before this was read already.
+    resumed_at: Option<Lsn>,
+    /// The first range that went before it could be read.
+    removed: Option<String>,
 }
 
-impl Printer {
-    pub(super) fn new(out: Out, args: &Args) -> Printer {
-        Printer {
-            out,
-            json: args.json,
-            values: args.values,
-            frames: args.frames,
-            lines: 0,
+/// A line for a group that is printed before its first record; a group without any is of no interest.
+type Due = Option<FrameLine>;
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(
+        args: &Args,
+        view: &'a View,
+        filter: &'a Filter,
+        printer: &'a mut Printer,
+        meter: &'a Meter,
+    ) -> Result<Walk<'a>, Failure> {
+        Ok(Walk {
+            view,
+            filter,
+            printer,
+            meter,
+            skipped: args.past_damage.then(|| Skipped::new(filter, meter)),
+            follower: args.follow.then(Follower::new).transpose()?,
+            was_live: view.is_live()?,
+            in_range: filter.starts_in_range(),
+            resumed_at: None,
+            removed: None,
+        })
+    }
+
+    /// Whether a server has the directory, or had it when this began.
+    pub(super) fn is_live(&self) -> Result<bool, Failure> {
+        Ok(self.was_live || self.view.is_live()?)
+    }
+
+    /// Whether anything was skipped.
+    pub(super) fn has_skipped(&self) -> bool {
+        self.skipped.as_ref().is_some_and(|skipped| skipped.ranges() > 0)
+    }
+
+    /// Counts what nothing follows as skipped, when that is wanted and it is damage.
+    pub(super) fn skip_rest(&mut self, end: &LogEnd, complaint: &str) -> bool {
+        let is_damage = !end.file.is_empty() && end.stop.is_some();
+        match self.skipped.as_mut().filter(|_| is_damage) {
+            Some(skipped) => {
+                skipped.rest(complaint);
+                true
+            }
+            None => false,
         }
     }
 
-    /// How many records were printed.
-    pub(super) fn lines(&self) -> u64 {
-        self.lines
+    /// What went before it was read.
+    pub(super) fn removed(&self) -> Option<&str> {
+        self.removed.as_deref()
     }
 
-    /// Writes what is still held.
-    pub(super) fn finish(&mut self) -> Result<Printed, Failure> {
-        output::printed(self.out.flush())
-    }
-
-    fn record(&mut self, line: &Line<'_>) -> Result<Printed, Failure> {
-        self.lines += 1;
-        let written = if self.json {
-            serde_json::to_writer(&mut self.out, line).map_err(io::Error::from)
-        } else {
-            let paint = self.out.paint();
-            human::record(&mut self.out, paint, line)
-        };
-        output::printed(written.and_then(|()| self.out.end_line()))
-    }
-
-    fn frame(&mut self, line: &FrameLine) -> Result<Printed, Failure> {
-        let written = if self.json {
-            serde_json::to_writer(&mut self.out, line).map_err(io::Error::from)
-        } else {
-            let paint = self.out.paint();
-            human::frame(&mut self.out, paint, line)
-        };
-        output::printed(written.and_then(|()| self.out.end_line()))
-    }
-}
-
-/// Prints what `filter` wants, in order. `removed` is told of ranges that went before they could be read.
-pub(super) fn walk(
-    reader: &mut LogReader<View>,
-    filter: &Filter,
-    printer: &mut Printer,
-    removed: &mut dyn FnMut(Lsn, Lsn),
-) -> Result<Ended, Failure> {
-    let mut in_range = filter.starts_in_range();
-    loop {
-        match reader.next_step().map_err(Failure::io("reading the log"))? {
-            LogStep::Frame { file, frame } => {
-                if let Some(ended) = walk_frame(file, frame, filter, printer, &mut in_range)? {
-                    return Ok(ended);
-                }
+    /// Reads on until there is nothing more to do.
+    pub(super) fn run(&mut self, mut reader: LogReader<View>) -> Result<Ended, Failure> {
+        loop {
+            if self.follower.as_ref().is_some_and(Follower::is_stopped) {
+                return Ok(Ended::Stopped);
             }
-            LogStep::Removed { from, to } => {
-                if filter.is_past_lsn(from) {
-                    return Ok(Ended::Limit);
+            let end = match reader.next_step().map_err(Failure::io("reading the log"))? {
+                LogStep::Frame { file, frame } => {
+                    if let Some(ended) = self.frame(file, frame)? {
+                        return Ok(ended);
+                    }
+                    continue;
                 }
-                removed(from, to);
-            }
-            LogStep::End {
-                file,
-                offset,
-                lsn,
-                stop,
-                segments_left,
-            } => {
-                return Ok(Ended::End(LogEnd {
+                LogStep::Removed { from, to } => {
+                    if self.filter.is_past_lsn(from) {
+                        return Ok(Ended::Limit);
+                    }
+                    self.note_removed(from, to);
+                    continue;
+                }
+                LogStep::End {
                     file,
                     offset,
                     lsn,
                     stop,
                     segments_left,
-                }));
+                } => LogEnd {
+                    file,
+                    offset,
+                    lsn,
+                    stop,
+                    segments_left,
+                },
+            };
+            if let Some(ended) = self.end(&mut reader, end)? {
+                return Ok(ended);
             }
         }
     }
-}
 
-/// One frame. `in_range` says whether the record before it was within the limits of lsn and time; a seal has no time of
-/// its own and goes with it.
-fn walk_frame(
-    file: &str,
-    frame: Frame<'_>,
-    filter: &Filter,
-    printer: &mut Printer,
-    in_range: &mut bool,
-) -> Result<Option<Ended>, Failure> {
-    let header = frame.header;
-    if filter.is_past_lsn(header.lsn) {
-        return Ok(Some(Ended::Limit));
+    /// At a place that is no frame. Answers nothing when reading goes on.
+    fn end(&mut self, reader: &mut LogReader<View>, end: LogEnd) -> Result<Option<Ended>, Failure> {
+        if self.filter.is_past_lsn(end.lsn) && !end.file.is_empty() {
+            return Ok(Some(Ended::Limit));
+        }
+        let Some(follower) = &mut self.follower else {
+            let live = self.is_live()?;
+            return match self.pass(reader, live)? {
+                Some(ended) => Ok(ended),
+                None => Ok(Some(Ended::End(end))),
+            };
+        };
+        // A place that stays as it is for a while is not in the middle of being written.
+        let is_settled = follower.is_settled(&end);
+        if is_settled && let Some(ended) = self.pass(reader, true)? {
+            return Ok(ended);
+        }
+        let follower = self.follower.as_mut().expect("it was there above");
+        let was_empty = end.file.is_empty() && !follower.has_read();
+        if was_empty || is_settled && end.segments_left > 0 {
+            return Ok(Some(Ended::End(end)));
+        }
+        if is_settled && let Some(what) = follower.what_is_wrong(self.view, &end)? {
+            let words = format!("{what}; waiting for the log to go on");
+            self.meter.aside(|| eprintln!("walctl: note: {words}"));
+        }
+        if self.printer.finish()? == Printed::Closed {
+            return Ok(Some(Ended::Closed));
+        }
+        match follower.wait()? {
+            Idle::Passed => {}
+            Idle::Stopped => return Ok(Some(Ended::Stopped)),
+            Idle::Closed => return Ok(Some(Ended::Closed)),
+        }
+        match follower.look_again(self.view, reader)? {
+            Ok(None) => Ok(None),
+            Ok(Some(back)) => {
+                if let Some(words) = back.words {
+                    self.meter.aside(|| eprintln!("walctl: note: {words}"));
+                }
+                self.resumed_at = Some(back.at);
+                Ok(None)
+            }
+            Err(other) => Ok(Some(Ended::Unreadable(other))),
+        }
     }
-    // Printed before the first record of the group that is; a group without any is of no interest.
-    let mut due = printer
-        .frames
-        .then(|| FrameLine::new(Dir::Wal.join(file), frame.offset, &header));
-    if header.count == 0 && *in_range && !filter.picks_records() && !filter.is_before_lsn(header.lsn) {
-        if let Some(line) = due.take()
-            && printer.frame(&line)? == Printed::Closed
+
+    /// Goes on behind damage, when that is wanted: nothing when it is not, or nothing follows; the inner nothing when
+    /// reading goes on.
+    fn pass(&mut self, reader: &mut LogReader<View>, live: bool) -> Result<Option<Option<Ended>>, Failure> {
+        if self.skipped.is_none() {
+            return Ok(None);
+        }
+        Ok(match reader.pass(live).map_err(Failure::io("reading the log"))? {
+            Past::Over => None,
+            Past::Again => Some(None),
+            Past::Gap(gap) => {
+                if let Some(skipped) = &mut self.skipped {
+                    skipped.gap(&gap);
+                }
+                Some(None)
+            }
+            Past::Broken { file, frame, stop } => Some(self.broken(file, frame, stop)?),
+        })
+    }
+
+    fn note_removed(&mut self, from: Lsn, to: Lsn) {
+        let words = format!("lsn {from} to {to}: these segments were removed while the log was read");
+        self.meter.aside(|| eprintln!("walctl: note: {words}"));
+        self.removed.get_or_insert(words);
+    }
+
+    /// One frame.
+    fn frame(&mut self, file: &str, frame: Frame<'_>) -> Result<Option<Ended>, Failure> {
+        let header = frame.header;
+        let mut begin = Lsn::ZERO;
+        if let Some(at) = self.resumed_at {
+            if header.end().is_some_and(|end| end <= at) {
+                return Ok(None);
+            }
+            if header.lsn > at {
+                self.note_removed(at, header.lsn);
+            }
+            begin = at;
+            self.resumed_at = None;
+        }
+        if self.filter.is_past_lsn(header.lsn) {
+            return Ok(Some(Ended::Limit));
+        }
+        let mut due = self.due(file, &frame);
+        if header.count == 0 {
+            return self.seal(due);
+        }
+        for record in frame_records(file, frame).filter(|record| record.raw.lsn >= begin) {
+            if let Some(ended) = self.record(record, &mut due)? {
+                return Ok(Some(ended));
+            }
+        }
+        Ok(None)
+    }
+
+    fn due(&self, file: &str, frame: &Frame<'_>) -> Due {
+        let place = || FrameLine::new(Dir::Wal.join(file), frame.offset, &frame.header);
+        self.printer.frames().then(place)
+    }
+
+    /// A group of nothing.
+    fn seal(&mut self, due: Due) -> Result<Option<Ended>, Failure> {
+        let is_wanted = |line: &FrameLine| {
+            self.in_range && !self.filter.picks_records() && !self.filter.is_before_lsn(Lsn::new(line.lsn))
+        };
+        if let Some(line) = due.filter(is_wanted)
+            && self.printer.frame(&line)? == Printed::Closed
         {
             return Ok(Some(Ended::Closed));
         }
-        return Ok(None);
+        Ok(None)
     }
-    for record in frame_records(file, frame) {
-        let raw = record.raw;
-        if filter.is_past(&raw) {
+
+    /// A frame that is not whole: its good records are printed, the rest is named.
+    fn broken(&mut self, file: &str, frame: Frame<'_>, stop: Stop) -> Result<Option<Ended>, Failure> {
+        let mut due = self.due(file, &frame);
+        let mut all_good = true;
+        for piece in salvage(&frame.header, frame.payload) {
+            match piece {
+                Piece::Record(at, raw) => {
+                    let offset = frame.records_at() + at as u64;
+                    if let Some(ended) = self.record(LogRecord { file, offset, raw }, &mut due)? {
+                        return Ok(Some(ended));
+                    }
+                }
+                Piece::Bad(bad) => {
+                    all_good = false;
+                    if let Some(skipped) = &mut self.skipped {
+                        skipped.bad(file, frame.records_at(), &bad);
+                    }
+                }
+            }
+        }
+        if let Some(skipped) = self.skipped.as_mut().filter(|_| all_good) {
+            skipped.header(file, &frame, stop);
+        }
+        Ok(None)
+    }
+
+    /// One record.
+    fn record(&mut self, record: LogRecord<'_>, due: &mut Due) -> Result<Option<Ended>, Failure> {
+        let LogRecord { file, offset, raw } = record;
+        if self.filter.is_past(&raw) {
             return Ok(Some(Ended::Limit));
         }
-        *in_range = !filter.is_before(&raw);
-        if !*in_range {
-            continue;
+        if let Some(follower) = &mut self.follower {
+            follower.push(&raw);
+        }
+        self.in_range = !self.filter.is_before(&raw);
+        if !self.in_range {
+            return Ok(None);
         }
         let decoded = match raw.decode() {
             Ok(decoded) => decoded,
             Err(error) => {
+                let is_newer = matches!(error, BodyError::UnknownOpcode(_));
+                if let Some(skipped) = self.skipped.as_mut().filter(|_| !is_newer) {
+                    skipped.body(&record, error);
+                    return Ok(None);
+                }
                 return Ok(Some(Ended::Unreadable(format!(
-                    "{} offset {}, lsn {}: {error}",
+                    "{} offset {offset}, lsn {}: {error}",
                     Dir::Wal.join(file),
-                    record.offset,
                     raw.lsn
                 ))));
             }
         };
-        let values = printer.values;
-        let printed = each_line(&raw, &decoded, filter, values, &mut |mut line| {
+        let printer = &mut *self.printer;
+        let values = printer.values();
+        let printed = each_line(&raw, &decoded, self.filter, values, &mut |mut line| {
             if let Some(due) = due.take()
                 && printer.frame(&due)? == Printed::Closed
             {
                 return Ok(Printed::Closed);
             }
-            if printer.frames {
+            if printer.frames() {
                 line.file = Some(Dir::Wal.join(file));
-                line.offset = Some(record.offset);
+                line.offset = Some(offset);
             }
             printer.record(&line)
         })?;
-        if printed == Printed::Closed {
-            return Ok(Some(Ended::Closed));
-        }
+        Ok((printed == Printed::Closed).then_some(Ended::Closed))
     }
-    Ok(None)
 }
 
 /// The lines of one record that are wanted: one, or one for each part of a Transaction.

@@ -1,0 +1,252 @@
+//! `--follow`: waiting at the end of a log, and noticing when it is no longer the log that was printed.
+//!
+//! The end is looked at ten times a second; nothing tells of a log on another machine's file system, and a watch would have
+//! to be set anew at each rotation. What was printed may be taken back: a start of the server cuts what a loss of power
+//! left half done, going back to another history or a repair writes segments anew. So the newest records are remembered by
+//! position and checksum, and compared with what the log holds when its end is not the one that was seen.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::AsFd;
+
+use idem_protocol::Lsn;
+use idem_protocol::wal::RawRecord;
+use idem_wal::reader::{Again, LogReader, LogStep, frame_records};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::stop::Stop;
+use crate::exit::Failure;
+use crate::log_end::{self, LogEnd};
+use crate::view::View;
+
+/// How long to wait before the log is looked at again.
+const WAIT: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
+
+/// After so many looks (a second) a place that did not change is not in the middle of being written.
+const SETTLED: u32 = 10;
+
+/// How many records are remembered: a start takes back the last moments, and a mebibyte holds so many.
+const TRAIL_RECORDS: usize = 1 << 16;
+
+/// What waiting came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Idle {
+    /// Time passed.
+    Passed,
+    /// A signal came.
+    Stopped,
+    /// Nobody reads any more.
+    Closed,
+}
+
+/// The log goes on elsewhere than it was read to.
+#[derive(Debug)]
+pub(super) struct Back {
+    /// From here on it is another one.
+    pub(super) at: Lsn,
+    /// What to say about it; nothing when what was read still stands.
+    pub(super) words: Option<String>,
+}
+
+/// Waits for more.
+pub(super) struct Follower {
+    stop: Stop,
+    trail: Trail,
+    /// Where the log ends.
+    place: Place,
+}
+
+/// The place where the log ends, and how long it has.
+#[derive(Debug, Default)]
+struct Place {
+    file: String,
+    offset: u64,
+    /// How often it was seen in a row before.
+    seen: u32,
+    /// Whether it was said that this is no plain end.
+    is_told: bool,
+}
+
+impl Follower {
+    pub(super) fn new() -> Result<Follower, Failure> {
+        Ok(Follower {
+            stop: Stop::on_signals()?,
+            trail: Trail::default(),
+            place: Place::default(),
+        })
+    }
+
+    /// Whether a signal came.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop.is_requested()
+    }
+
+    /// Remembers a record that was read.
+    pub(super) fn push(&mut self, raw: &RawRecord<'_>) {
+        self.trail.push(raw);
+    }
+
+    /// Whether anything was read.
+    pub(super) fn has_read(&self) -> bool {
+        self.trail.end.is_some()
+    }
+
+    /// Counts an end. Says whether to look into it: it has been the same for a while, and is not in the middle of being
+    /// written. A plain end is looked into ever more rarely, since all that is behind it has to be read for that.
+    pub(super) fn is_settled(&mut self, end: &LogEnd) -> bool {
+        let place = &mut self.place;
+        if place.file != end.file || place.offset != end.offset {
+            *place = Place {
+                file: end.file.clone(),
+                offset: end.offset,
+                seen: 0,
+                is_told: false,
+            };
+            return false;
+        }
+        place.seen = place.seen.saturating_add(1);
+        let times = place.seen / SETTLED;
+        place.seen.is_multiple_of(SETTLED) && (place.is_told || times.is_power_of_two())
+    }
+
+    /// What is in that place, when it is no plain end and nobody was told.
+    pub(super) fn what_is_wrong(&mut self, view: &View, end: &LogEnd) -> Result<Option<String>, Failure> {
+        if self.place.is_told {
+            return Ok(None);
+        }
+        let what = match log_end::what_is_wrong(view, end, &|| Ok(false)) {
+            // The next look will say what became of it.
+            Err(Failure::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => None,
+            other => other?,
+        };
+        self.place.is_told = what.is_some();
+        Ok(what)
+    }
+
+    /// Waits a moment; less when a signal comes or the reader of stdout goes.
+    pub(super) fn wait(&self) -> Result<Idle, Failure> {
+        if self.is_stopped() {
+            return Ok(Idle::Stopped);
+        }
+        let stdout = io::stdout();
+        // Nothing is asked for but what is always told: that the other end has gone.
+        let mut fds = [PollFd::from_borrowed_fd(stdout.as_fd(), PollFlags::empty())];
+        match poll(&mut fds, Some(&WAIT)) {
+            Ok(0) => {}
+            Ok(_) if fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP) => return Ok(Idle::Closed),
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(Failure::io("waiting for the log")(error.into())),
+        }
+        Ok(if self.is_stopped() {
+            Idle::Stopped
+        } else {
+            Idle::Passed
+        })
+    }
+
+    /// Looks at the end of the log again. When it is another log than the one that was read, `reader` becomes one that
+    /// begins where the two part; the inner error is a log that has nothing to do with it.
+    pub(super) fn look_again(
+        &mut self,
+        view: &View,
+        reader: &mut LogReader<View>,
+    ) -> Result<Result<Option<Back>, String>, Failure> {
+        let failed = || Failure::io("reading the log");
+        let cluster = reader.header().map(|header| header.cluster);
+        if reader.look_again().map_err(failed())? == Again::Same {
+            return Ok(Ok(None));
+        }
+        let begin = self.trail.begin();
+        let mut fresh = LogReader::open(view, begin).map_err(failed())?;
+        let at = self.trail.compare(&mut fresh)?;
+        let other = fresh.header().map(|header| header.cluster);
+        if let (Some(was), Some(is)) = (cluster, other)
+            && was != is
+        {
+            return Ok(Err(format!(
+                "the log of cluster {was} was followed, and one of cluster {is} is in its place"
+            )));
+        }
+        let words = self.trail.cut(at);
+        *reader = LogReader::open(view, at).map_err(failed())?;
+        self.place = Place::default();
+        Ok(Ok(Some(Back { at, words })))
+    }
+}
+
+/// The newest records that were read.
+#[derive(Debug, Default)]
+struct Trail {
+    /// Their positions and checksums, in order.
+    records: VecDeque<(Lsn, u32)>,
+    /// Whether there were more before.
+    forgot: bool,
+    /// Where the newest one ends.
+    end: Option<Lsn>,
+}
+
+impl Trail {
+    fn push(&mut self, raw: &RawRecord<'_>) {
+        if self.records.len() == TRAIL_RECORDS {
+            self.records.pop_front();
+            self.forgot = true;
+        }
+        self.records.push_back((raw.lsn, raw.crc));
+        self.end = Some(raw.end());
+    }
+
+    /// The oldest position that is remembered.
+    fn begin(&self) -> Lsn {
+        let oldest = self.records.front().map(|(lsn, _)| *lsn);
+        oldest.or(self.end).unwrap_or(Lsn::ZERO)
+    }
+
+    /// Up to where `reader`'s log holds the records that are remembered. What it does not reach back to was removed, and says
+    /// nothing.
+    fn compare(&self, reader: &mut LogReader<View>) -> Result<Lsn, Failure> {
+        let begin = self.begin();
+        let mut known = self.records.iter().copied().peekable();
+        let mut agreed = None;
+        loop {
+            let step = reader.next_step().map_err(Failure::io("reading the log"))?;
+            let LogStep::Frame { file, frame } = step else {
+                if matches!(step, LogStep::Removed { .. }) {
+                    continue;
+                }
+                return Ok(agreed.unwrap_or(begin));
+            };
+            for record in frame_records(file, frame).filter(|record| record.raw.lsn >= begin) {
+                let raw = record.raw;
+                if agreed.is_none() {
+                    while known.next_if(|(lsn, _)| *lsn < raw.lsn).is_some() {}
+                }
+                match known.next() {
+                    Some(one) if one == (raw.lsn, raw.crc) => agreed = Some(raw.end()),
+                    Some((lsn, _)) => return Ok(lsn.min(raw.lsn)),
+                    None => return Ok(agreed.or(self.end).unwrap_or(begin)),
+                }
+            }
+        }
+    }
+
+    /// Forgets what is no longer in the log; says what that is.
+    fn cut(&mut self, at: Lsn) -> Option<String> {
+        let end = self.end.filter(|end| *end > at)?;
+        let kept = self.records.partition_point(|(lsn, _)| *lsn < at);
+        let gone = self.records.len() - kept;
+        self.records.truncate(kept);
+        self.end = Some(at);
+        let (from, more) = if kept == 0 && self.forgot {
+            (format!("{at} or earlier"), "more than ")
+        } else {
+            (at.to_string(), "")
+        };
+        Some(format!(
+            "lsn {from} to {end}, {more}{gone} records that were read before, are no longer in the log; \
+             what was printed of them does not hold, and it goes on at lsn {at}"
+        ))
+    }
+}

@@ -1,0 +1,106 @@
+//! What `--past-damage` passes over: one line on stderr for each range, so that what is printed and what is not add up.
+
+use std::fmt::Display;
+
+use idem_protocol::Lsn;
+use idem_protocol::wal::{BodyError, FRAME_HEADER_BYTES, RecordError};
+use idem_wal::reader::{Bad, Frame, Gap, LogRecord, Stop};
+use idem_wal::storage::Dir;
+
+use super::filter::Filter;
+use crate::log_end::describe;
+use crate::progress::Meter;
+use crate::text::Crc;
+
+/// Tells of ranges that are not printed.
+pub(super) struct Skipped<'a> {
+    filter: &'a Filter,
+    meter: &'a Meter,
+    ranges: u64,
+}
+
+impl<'a> Skipped<'a> {
+    pub(super) fn new(filter: &'a Filter, meter: &'a Meter) -> Skipped<'a> {
+        Skipped {
+            filter,
+            meter,
+            ranges: 0,
+        }
+    }
+
+    /// How many ranges there were.
+    pub(super) fn ranges(&self) -> u64 {
+        self.ranges
+    }
+
+    /// A range in which no frame is, or which no file has.
+    pub(super) fn gap(&mut self, gap: &Gap) {
+        let what = gap
+            .stop
+            .map_or("the segment has no good header".to_owned(), describe);
+        if gap.to < gap.from {
+            let words = format!("the log goes back to lsn {}: {what}", gap.to);
+            return self.range(&gap.file, gap.offset..gap.end, gap.from..gap.from, words);
+        }
+        self.range(&gap.file, gap.offset..gap.end, gap.from..gap.to, what);
+    }
+
+    /// A part of a frame; `base` is where the frame's records begin in the file.
+    pub(super) fn bad(&mut self, file: &str, base: u64, bad: &Bad) {
+        let what = match bad.error {
+            None => "an undamaged record of another lsn".to_owned(),
+            Some(RecordError::Crc { expected, found }) => {
+                format!(
+                    "a bad record: CRC {} expected, {} found",
+                    Crc(expected),
+                    Crc(found)
+                )
+            }
+            Some(error) => format!("a bad record: {error}"),
+        };
+        let bytes = base + bad.offset as u64..base + bad.end as u64;
+        self.range(file, bytes, bad.from..bad.to, what);
+    }
+
+    /// A frame whose records are good, and not those that its header announces: nothing of it is left out, and something may
+    /// be missing.
+    pub(super) fn header(&mut self, file: &str, frame: &Frame<'_>, stop: Stop) {
+        let bytes = frame.offset..frame.offset + FRAME_HEADER_BYTES as u64;
+        let lsn = frame.header.lsn;
+        self.range(file, bytes, lsn..lsn, describe(stop));
+    }
+
+    /// A record with a good checksum and a body that its kind cannot have.
+    pub(super) fn body(&mut self, record: &LogRecord<'_>, error: BodyError) {
+        let bytes = record.offset..record.offset + record.raw.bytes.len() as u64;
+        let lsns = record.raw.lsn..record.raw.end();
+        self.range(record.file, bytes, lsns, format!("an undamaged record: {error}"));
+    }
+
+    /// The rest of the log: nothing that could be read follows.
+    pub(super) fn rest(&mut self, complaint: &str) {
+        self.say(format_args!("{complaint}; to the end"));
+    }
+
+    fn range(
+        &mut self,
+        file: &str,
+        bytes: std::ops::Range<u64>,
+        lsns: std::ops::Range<Lsn>,
+        what: impl Display,
+    ) {
+        if !self.filter.touches(lsns.start, lsns.end) {
+            return;
+        }
+        let name = Dir::Wal.join(file);
+        self.say(format_args!(
+            "{name} offset {} to {}, lsn {} to {}: {what}",
+            bytes.start, bytes.end, lsns.start, lsns.end
+        ));
+    }
+
+    fn say(&mut self, words: impl Display) {
+        self.ranges += 1;
+        self.meter.aside(|| eprintln!("walctl: skipped: {words}"));
+    }
+}

@@ -1,0 +1,300 @@
+//! `walctl dump --past-damage`: what is left is printed, what is not is named, and both make up the log.
+
+#![allow(clippy::unwrap_used, reason = "a wrong test may panic")]
+
+mod support;
+
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::time::Duration;
+
+use idem_protocol::wal::{FrameHeader, SegmentHeader};
+use idem_wal::lock::DirLock;
+use support::*;
+
+fn dump(dir: &Path, options: &[&str]) -> Output {
+    walctl(
+        &[
+            &["dump", dir.to_str().unwrap(), "--past-damage", "--json"],
+            options,
+        ]
+        .concat(),
+    )
+}
+
+/// A range of a line on stderr: `lsn FROM to TO`.
+fn skipped(words: &str) -> Vec<(u64, u64)> {
+    let lines = words.lines().filter(|line| line.starts_with("walctl: skipped: "));
+    lines
+        .map(|line| {
+            let (_, lsns) = line.split_once(", lsn ").expect(line);
+            let (from, rest) = lsns.split_once(" to ").expect(line);
+            let (to, _) = rest.split_once(':').expect(line);
+            (from.parse().unwrap(), to.parse().unwrap())
+        })
+        .collect()
+}
+
+/// Twelve records of twenty thousand bytes, several in a segment, two in a group.
+fn big_log() -> TestLog {
+    let mut log = TestLog::new(0);
+    let value = vec![b'v'; 10_000];
+    for number in 0..12u8 {
+        let (first, second) = ([b'a' + number], [b'A' + number]);
+        log.group(&[
+            (u64::from(number), 0, string(&first, &value)),
+            (u64::from(number), 0, string(&second, &value)),
+        ]);
+    }
+    assert!(log.segments().len() > 3);
+    log
+}
+
+fn keys(output: &Output) -> String {
+    let lines = objects(output);
+    lines.iter().filter_map(|line| line["key"].as_str()).collect()
+}
+
+const ALL: &str = "aAbBcCdDeEfFgGhHiIjJkKlL";
+
+/// Offsets of `needle` in a file.
+fn find(path: &Path, needle: &[u8]) -> Vec<u64> {
+    let bytes = fs::read(path).unwrap();
+    let places = bytes.windows(needle.len()).enumerate();
+    places
+        .filter(|(_, window)| *window == needle)
+        .map(|(at, _)| at as u64)
+        .collect()
+}
+
+fn write_at(path: &Path, at: u64, bytes: &[u8]) {
+    let file = OpenOptions::new().write(true).open(path).unwrap();
+    file.write_all_at(bytes, at).unwrap();
+}
+
+#[test]
+fn an_undamaged_log_is_printed_as_ever() {
+    let log = sample();
+    let plain = walctl(&["dump", log.path().to_str().unwrap(), "--json"]);
+    let output = dump(log.path(), &[]);
+    assert_eq!((code(&output), stderr(&output)), (0, String::new()));
+    assert_eq!(stdout(&output), stdout(&plain));
+    // Without damage to pass, no log is as wrong as ever.
+    let empty = tempfile::tempdir().unwrap();
+    assert_eq!(code(&dump(empty.path(), &[])), 1);
+}
+
+#[test]
+fn a_bad_record_costs_itself() {
+    let log = big_log();
+    let before = image(log.path());
+    let segment = log.segments()[1].clone();
+    let frame = find(&segment, b"IFRM")[1];
+    let whole = objects(&dump(log.path(), &["--frames"]));
+    let name = format!("wal/{}", segment.file_name().unwrap().to_str().unwrap());
+    let at_frame =
+        |line: &serde_json::Value| line["file"] == *name && line["offset"].as_u64() == Some(frame + 32);
+    let hit = whole.iter().find(|line| at_frame(line)).unwrap();
+    let (lsn, key) = (hit["lsn"].as_u64().unwrap(), hit["key"].as_str().unwrap());
+    write_at(&segment, frame + 32 + 500, b"?");
+
+    let output = dump(log.path(), &[]);
+    let words = stderr(&output);
+    assert_eq!(code(&output), 4, "{words}");
+    assert_eq!(keys(&output), ALL.replace(key, ""));
+    let next = lsn + 24 + 4 + 1 + 8 + 4 + 10_000;
+    assert_eq!(skipped(&words), [(lsn, next)]);
+    for part in [
+        format!(
+            "walctl: skipped: {name} offset {} to {}, ",
+            frame + 32,
+            frame + 32 + next - lsn
+        ),
+        " expected, ".to_owned(),
+        " found".to_owned(),
+        format!("walctl verify {}", log.path().display()),
+    ] {
+        assert!(words.contains(&part), "{part:?} in {words}");
+    }
+    // Out of the limits of lsn, it is not met.
+    for limits in [["--to-lsn", &lsn.to_string()], ["--from-lsn", &next.to_string()]] {
+        let output = dump(log.path(), &limits);
+        assert_eq!(
+            (code(&output), skipped(&stderr(&output)).len()),
+            (0, 0),
+            "{limits:?}"
+        );
+    }
+    let output = dump(log.path(), &["--key", "l"]);
+    assert_eq!((code(&output), keys(&output).as_str()), (4, "l"));
+    // And nothing was changed to find that out.
+    write_at(&segment, frame + 32 + 500, b"v");
+    let bytes = |image: &std::collections::BTreeMap<_, (_, Option<Vec<u8>>)>| {
+        image.values().map(|(_, bytes)| bytes.clone()).collect::<Vec<_>>()
+    };
+    assert!(bytes(&before) == bytes(&image(log.path())), "a file was changed");
+}
+
+#[test]
+fn a_bad_group_header_costs_the_group_and_a_bad_segment_header_the_segment() {
+    let log = big_log();
+    let segments = log.segments();
+    let frames = find(&segments[1], b"IFRM");
+    write_at(&segments[1], frames[0] + 8, &[0xff; 8]);
+    let output = dump(log.path(), &[]);
+    assert_eq!(code(&output), 4);
+    assert_eq!(keys(&output).len(), ALL.len() - 2);
+    assert_eq!(skipped(&stderr(&output)).len(), 1);
+
+    let lost = frames.len() * 2;
+    write_at(&segments[1], 0, &[0; 4096]);
+    let output = dump(log.path(), &[]);
+    assert_eq!(code(&output), 4);
+    assert_eq!(keys(&output).len(), ALL.len() - lost);
+    let words = stderr(&output);
+    assert!(words.contains("the segment has no good header"), "{words}");
+    let range = skipped(&words)[0];
+
+    fs::remove_file(&segments[1]).unwrap();
+    let output = dump(log.path(), &[]);
+    assert_eq!((code(&output), keys(&output).len()), (4, ALL.len() - lost));
+    assert_eq!(skipped(&stderr(&output)), [range]);
+}
+
+#[test]
+fn a_file_cut_short_keeps_what_is_whole() {
+    let log = big_log();
+    let segment = &log.segments()[2];
+    let frames = find(segment, b"IFRM");
+    // In the second record of the second group.
+    let file = OpenOptions::new().write(true).open(segment).unwrap();
+    file.set_len(frames[1] + 32 + 15_000).unwrap();
+    let lost = (frames.len() - 2) * 2 + 1;
+    let output = dump(log.path(), &[]);
+    let words = stderr(&output);
+    assert_eq!(
+        (code(&output), keys(&output).len()),
+        (4, ALL.len() - lost),
+        "{words}"
+    );
+    let ranges = skipped(&words);
+    // The rest of the group, and what the segment held after it.
+    assert_eq!(ranges.len(), usize::from(frames.len() > 2) + 1, "{words}");
+}
+
+#[test]
+fn the_end_of_a_log_is_damage_only_without_a_server() {
+    let mut log = TestLog::new(0);
+    log.group(&[(1, 0, string(b"first", b"1"))]);
+    log.group(&[(2, 0, string(b"second", b"2")), (2, 0, string(b"third", b"3"))]);
+    let at = log.find(b"third");
+    log.damage(|bytes| bytes[at] ^= 1);
+    let output = dump(log.path(), &[]);
+    assert_eq!((code(&output), keys(&output).as_str()), (4, "firstsecond"));
+
+    let server = DirLock::exclusive(log.path(), Duration::ZERO).unwrap();
+    let output = dump(log.path(), &[]);
+    let words = stderr(&output);
+    assert_eq!((code(&output), keys(&output).as_str()), (0, "first"), "{words}");
+    // With a later group, the damaged one is finished.
+    log.group(&[(3, 0, string(b"fourth", b"4"))]);
+    let output = dump(log.path(), &[]);
+    assert_eq!((code(&output), keys(&output).as_str()), (4, "firstsecondfourth"));
+    drop(server);
+
+    // Junk at the end, and nothing after it.
+    let end = log.find(b"fourth") as u64 + 64;
+    let path = log.segments().pop().unwrap();
+    write_at(&path, end / 8 * 8 + 8, b"junk");
+    let output = dump(log.path(), &[]);
+    assert_eq!((code(&output), keys(&output).as_str()), (4, "firstsecondfourth"));
+    assert!(stderr(&output).contains("to the end"), "{}", stderr(&output));
+}
+
+/// What is printed and what is named have to make up the log, wherever the damage is.
+#[test]
+fn what_is_printed_and_what_is_skipped_add_up() {
+    let log = sample();
+    let path = log.segments().pop().unwrap();
+    let good = fs::read(&path).unwrap();
+    let whole = objects(&walctl(&["dump", log.path().to_str().unwrap(), "--json"]));
+    let begins: Vec<u64> = whole.iter().map(|line| line["lsn"].as_u64().unwrap()).collect();
+    let last_frame = *find(&path, b"IFRM").last().unwrap();
+    // A process for each place; the reader's own tests have every byte.
+    for at in (4096..last_frame).step_by(97) {
+        let index = usize::try_from(at).unwrap();
+        write_at(&path, at, &[good[index] ^ 0x40]);
+        let output = dump(log.path(), &[]);
+        let words = stderr(&output);
+        let ranges = skipped(&words);
+        let printed: Vec<u64> = objects(&output)
+            .iter()
+            .map(|line| line["lsn"].as_u64().unwrap())
+            .collect();
+        let inside = |lsn: u64| ranges.iter().any(|(from, to)| (*from..*to).contains(&lsn));
+        let expected: Vec<u64> = begins.iter().copied().filter(|lsn| !inside(*lsn)).collect();
+        assert_eq!(printed, expected, "offset {at}: {words}");
+        // Only in the padding nothing is lost, and then nothing is said.
+        assert_eq!(
+            code(&output),
+            if ranges.is_empty() { 0 } else { 4 },
+            "offset {at}: {words}"
+        );
+        write_at(&path, at, &good[index..=index]);
+    }
+}
+
+/// With 64 MiB of address space, and the program itself is a part of that.
+fn in_little_memory(arguments: &[&str]) -> Output {
+    let mut command = Command::new("sh");
+    command
+        .args([
+            "-c",
+            "ulimit -v 65536 && exec \"$@\"",
+            "sh",
+            env!("CARGO_BIN_EXE_walctl"),
+        ])
+        .args(arguments);
+    command.output().unwrap()
+}
+
+#[test]
+fn a_sparse_segment_of_five_gibibytes_takes_no_memory() {
+    let mut log = TestLog::new(0);
+    log.group(&[(1, 0, string(b"first", b"1"))]);
+    log.group(&[(2, 0, string(b"second", b"2"))]);
+    let path = log.segments().pop().unwrap();
+    let head = fs::read(&path).unwrap();
+    let last = log.find(b"second") - 32 - 24 - 4;
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    if file.set_len(5 << 30).is_err() {
+        return skip("no sparse file of five gibibytes");
+    }
+    // A good header of a group of four gibibytes, at the end of the log, and nothing but zeros in it.
+    let header = SegmentHeader::decode(&head[..2048]).unwrap();
+    let claim = FrameHeader {
+        payload_bytes: u32::MAX - 7,
+        lsn: log.end(),
+        synced: log.end(),
+        count: 1,
+        seal: false,
+    };
+    let end = u64::try_from(last + 32 + 24 + 4 + 6 + 8 + 4 + 1)
+        .unwrap()
+        .next_multiple_of(8);
+    write_at(&path, end, &claim.encode(header.salt));
+    let dir = log.path().to_str().unwrap();
+    for (arguments, expected) in [
+        (&["dump", dir, "--json"][..], 1),
+        (&["dump", dir, "--json", "--past-damage"], 4),
+        (&["verify", dir, "--json"], 3),
+    ] {
+        let output = in_little_memory(arguments);
+        assert_eq!(code(&output), expected, "{arguments:?}: {}", stderr(&output));
+        if arguments[0] == "dump" {
+            assert_eq!(keys(&output), "firstsecond", "{arguments:?}");
+        }
+    }
+}
