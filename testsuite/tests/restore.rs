@@ -4,7 +4,9 @@ use std::path::Path;
 use std::process::Command;
 
 use idem_protocol::resp::value::Value;
+use idem_testsuite::process::namespace::SmallDisk;
 use idem_testsuite::process::{Client, Idemd, IdemdOptions, binaries};
+use idem_testsuite::require::not_permitted;
 use idem_testsuite::testdir::TestDir;
 use idem_testsuite::walctl;
 
@@ -89,4 +91,36 @@ fn a_mistake_is_undone_in_a_new_directory_that_serves() {
     assert_eq!(get(&mut client, "order:1"), Value::Null);
     assert_eq!(get(&mut client, "kept"), bulk("2"));
     server.stop();
+}
+
+/// Two megabytes onto a disk of less: said before anything is written, in bytes, and nothing is left.
+#[test]
+fn a_disk_that_is_too_small_is_found_out_first() {
+    let (source, small) = (TestDir::new("restore-from", 1), TestDir::new("restore-small", 1));
+    let disk = match SmallDisk::mount(small.path(), 2 << 20) {
+        Ok(disk) => disk,
+        Err(reason) => return not_permitted("a_disk_that_is_too_small_is_found_out_first", &reason),
+    };
+    let server = Idemd::start(&source.data(), &IdemdOptions::default());
+    let mut client = server.client();
+    set(&mut client, "large", &"v".repeat(2 << 20));
+    let lsn = info(&mut client, "wal_lsn");
+    server.stop();
+
+    let mut words = disk.enter().into_iter();
+    let output = Command::new(words.next().expect("there is a program"))
+        .args(words)
+        .arg(binaries::walctl())
+        .arg("restore")
+        .arg(source.data())
+        .arg("--into")
+        .arg(small.data())
+        .args(["--to-lsn", &lsn, "--yes"])
+        .output()
+        .expect("walctl starts");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("bytes are needed"), "{said}");
+    let left = std::fs::read_dir(disk.inside()).expect("the disk can be listed");
+    assert_eq!(left.count(), 0, "nothing is left of it");
 }
