@@ -43,6 +43,8 @@ pub(crate) enum Command {
     Diff(cmd::diff::Args),
     /// Copies what is complete of a log to a place where its server does not remove it.
     Archive(cmd::archive::Args),
+    /// Shows what can be done about a damaged data directory, and does it, with a backup.
+    Repair(cmd::repair::Args),
 }
 
 #[cfg(test)]

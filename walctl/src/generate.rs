@@ -35,6 +35,7 @@ const WORDS: &[(&str, Generate)] = &[
     ("man-restore", Generate::Page(Some("restore"))),
     ("man-diff", Generate::Page(Some("diff"))),
     ("man-archive", Generate::Page(Some("archive"))),
+    ("man-repair", Generate::Page(Some("repair"))),
 ];
 
 impl Generate {

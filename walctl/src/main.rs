@@ -6,8 +6,8 @@
 //!
 //! Invariants
 //! * Looking changes nothing: every command sees a data directory through [`view::View`], which refuses whatever is not a
-//!   read; the lock is asked about and never held. What writes (a restore, an archive, a repair, an export) does so in
-//!   modules of its own, after a question or `--yes`, and shows with `--dry-run` what it would do.
+//!   read; the lock is asked about, and held only for the time of a repair. What writes (a restore, an archive, a repair,
+//!   an export) does so in modules of its own, after a question or `--yes`, and shows with `--dry-run` what it would do.
 //! * Data goes to stdout, everything else to stderr. A reader that closes the pipe has had enough: that is success.
 //! * Bytes that are no text are written the same way everywhere ([`text::Escaped`]), and read back from the command line in
 //!   that form.
@@ -84,6 +84,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
         Some(Command::Restore(args)) => cmd::restore::run(args),
         Some(Command::Diff(args)) => cmd::diff::run(args),
         Some(Command::Archive(args)) => cmd::archive::run(args),
+        Some(Command::Repair(args)) => cmd::repair::run(args),
         None => Err(Failure::usage("a command is needed; walctl --help lists them")),
     }
 }

@@ -4,6 +4,7 @@
 pub(crate) mod archive;
 pub(crate) mod diff;
 pub(crate) mod dump;
+pub(crate) mod repair;
 pub(crate) mod replay;
 pub(crate) mod restore;
 pub(crate) mod snapshot;

@@ -1,0 +1,616 @@
+//! Each kind of damage on the simulated disk: the plan is the documented one, does what it says and nothing else, can be
+//! taken back, and may be interrupted anywhere.
+
+mod log;
+
+use std::collections::BTreeMap;
+use std::io;
+
+use idem_protocol::wal::SegmentHeader;
+use idem_protocol::{ClusterId, Lsn};
+use idem_wal::recovery::Row;
+use idem_wal::storage::Dir;
+use idem_wal::storage::sim::{SimDisk, SimStorage};
+
+use self::log::{
+    append, empty, frames, header, log, newest, segments, set_control, start, used, verdict, written,
+};
+use super::execute::{self, CONTROL_AFTER, UNFINISHED, Vault, copy_name};
+use super::loss;
+use super::plan::{Change, Kind, Plan, Proposal, promised, propose};
+
+const NODE: [u8; 16] = [0xab; 16];
+
+/// A backup on another disk: nothing can be renamed to there.
+struct OtherDisk(SimStorage);
+
+impl Vault for OtherDisk {
+    type Store = SimStorage;
+
+    fn store(&self) -> &SimStorage {
+        &self.0
+    }
+
+    fn renames(&self, dir: Dir) -> bool {
+        // As a mount that looks like the same device: found out only by trying.
+        dir == Dir::Snap
+    }
+
+    fn adopt(&self, _: Dir, _: &str) -> io::Result<()> {
+        Err(io::ErrorKind::CrossesDevices.into())
+    }
+}
+
+fn plan(disk: &SimDisk) -> Result<Plan, String> {
+    match propose(&disk.storage(), &verdict(disk), NODE).unwrap() {
+        Proposal::Plan(plan) => Ok(*plan),
+        Proposal::Advice(advice) => Err(advice),
+        Proposal::Nothing => Err("nothing".to_owned()),
+    }
+}
+
+fn secure(disk: &SimDisk, vault: &OtherDisk, plan: &Plan) {
+    execute::secure(
+        &disk.storage(),
+        vault,
+        &verdict(disk),
+        &plan.changes,
+        b"undo",
+        b"{}",
+    )
+    .unwrap();
+}
+
+type Contents = BTreeMap<(Dir, String), Vec<u8>>;
+
+/// The contents without the space that is kept for the next control file: it means nothing.
+fn contents(disk: &SimDisk) -> Contents {
+    let mut found = disk.contents();
+    found.retain(|(_, name), _| !name.starts_with("control."));
+    found
+}
+
+/// What `undo.sh` does, by the same list.
+fn undo(disk: &SimDisk, backup: &SimDisk, plan: &Plan) {
+    for change in plan.changes.iter().rev() {
+        match change {
+            Change::Control { .. } => match backup.bytes(Dir::Root, "control") {
+                Some(bytes) => disk.put(Dir::Root, "control", &bytes),
+                None => drop(disk.remove(Dir::Root, "control")),
+            },
+            Change::Move { dir, name, .. } => disk.put(*dir, name, &backup.bytes(*dir, name).unwrap()),
+            Change::Header { name, .. } | Change::Cut { name, .. } => {
+                let offset = match change {
+                    Change::Cut { offset, .. } => usize::try_from(*offset).unwrap(),
+                    _ => 0,
+                };
+                let bytes = backup.bytes(Dir::Wal, &copy_name(change).unwrap()).unwrap();
+                disk.overwrite(Dir::Wal, name, offset, &bytes);
+            }
+        }
+    }
+}
+
+/// Finds the plan, carries it out, and looks at everything that was said of it.
+fn check(what: &str, disk: &SimDisk, row: Row, kind: Kind) -> (Plan, loss::Loss) {
+    let before = contents(disk);
+    let judged = verdict(disk);
+    assert_eq!(judged.row, row, "{what}: {:#?}", judged.findings);
+    let plan = plan(disk).unwrap_or_else(|advice| panic!("{what}: {advice}"));
+    assert_eq!(contents(disk), before, "{what}: looking changed something");
+    assert_eq!(plan.kind, kind, "{what}");
+    let lost = loss::read(&disk.storage(), &plan.cuts, promised(&judged)).unwrap();
+
+    let backup = empty();
+    let vault = OtherDisk(backup.storage());
+    secure(disk, &vault, &plan);
+    assert_eq!(contents(disk), before, "{what}: the backup changed something");
+    let mut made = 0;
+    execute::carry_out(&disk.storage(), &vault, &plan.changes, &mut |_| made += 1).unwrap();
+    assert_eq!(made, plan.changes.len());
+    assert!(!backup.names(Dir::Root).contains(&UNFINISHED.to_owned()));
+    assert_eq!(
+        backup.bytes(Dir::Root, CONTROL_AFTER),
+        disk.bytes(Dir::Root, "control"),
+        "{what}"
+    );
+
+    let after = verdict(disk);
+    assert_eq!(
+        (after.row, after.end_lsn, after.log_time),
+        (plan.after.row, plan.after.end_lsn, plan.after.log_time),
+        "{what}: {:#?}",
+        after.findings
+    );
+    let repaired = contents(disk);
+    assert!(
+        plan.changes
+            .iter()
+            .all(|change| !matches!(change, Change::Move { dir, name, .. } if repaired.contains_key(&(*dir, name.clone())))),
+        "{what}"
+    );
+    let touched: Vec<(Dir, String)> = plan
+        .changes
+        .iter()
+        .map(|change| match change {
+            Change::Control { .. } => (Dir::Root, "control".to_owned()),
+            Change::Move { dir, name, .. } => (*dir, name.clone()),
+            Change::Header { name, .. } | Change::Cut { name, .. } => (Dir::Wal, name.clone()),
+        })
+        .collect();
+    for (place, bytes) in &before {
+        if !touched.contains(place) {
+            assert_eq!(
+                repaired.get(place),
+                Some(bytes),
+                "{what}: {place:?} was not in the plan"
+            );
+        }
+    }
+    for durable in [false, true] {
+        let copy = SimDisk::from_image(&disk.image());
+        if durable {
+            copy.power_loss(&mut |_| 0);
+        }
+        let starts = start(&copy.storage());
+        assert_eq!(
+            starts.is_ok(),
+            after.verdict.starts(),
+            "{what}: {:?}",
+            starts.err()
+        );
+    }
+    let back = SimDisk::from_image(&disk.image());
+    undo(&back, &backup, &plan);
+    assert_eq!(
+        contents(&back),
+        before,
+        "{what}: the backup does not give everything back"
+    );
+    (plan, lost)
+}
+
+fn advice(what: &str, disk: &SimDisk, row: Row, words: &str) {
+    assert_eq!(verdict(disk).row, row, "{what}");
+    let advice = plan(disk).expect_err(what);
+    assert!(advice.contains(words), "{what}: {advice}");
+}
+
+/// Every damage that has a plan.
+fn damaged() -> Vec<(&'static str, SimDisk, Row, Kind)> {
+    let mut cases = Vec::new();
+    let mut case = |what, row, kind, disk: SimDisk, damage: &dyn Fn(&SimDisk)| {
+        damage(&disk);
+        cases.push((what, disk, row, kind));
+    };
+    let (tail, loss, control) = (Kind::CutTail, Kind::AcceptLoss, Kind::Control);
+    let junk = |disk: &SimDisk| {
+        let (at, _) = used(disk, &newest(disk));
+        disk.overwrite(Dir::Wal, &newest(disk), at + 104, b"junk");
+    };
+    case("junk behind a clean end", Row::C, tail, log(true, &[]), &junk);
+    case("junk behind the end", Row::E, tail, log(false, &[20, 30]), &junk);
+    case(
+        "a torn group before a whole one",
+        Row::D,
+        tail,
+        written(false, &[], 3, false),
+        &|disk| {
+            let (at, _) = frames(disk, &newest(disk))[2];
+            disk.flip(Dir::Wal, &newest(disk), at + 60, 1);
+        },
+    );
+    case(
+        "a bit in the newest segment",
+        Row::F,
+        loss,
+        log(false, &[]),
+        &|disk| {
+            let (at, _) = frames(disk, &newest(disk))[0];
+            disk.flip(Dir::Wal, &newest(disk), at + 60, 1);
+        },
+    );
+    case(
+        "a bit in the first segment",
+        Row::F,
+        loss,
+        log(true, &[]),
+        &|disk| {
+            let first = segments(disk)[0].clone();
+            let (at, _) = frames(disk, &first)[3];
+            disk.flip(Dir::Wal, &first, at + 60, 1);
+        },
+    );
+    case(
+        "a bit below a snapshot's end",
+        Row::F,
+        loss,
+        log(false, &[5, 44]),
+        &|disk| {
+            // The newest snapshot begins at the log's end, so the one that is read from is damaged, too.
+            let name = disk.names(Dir::Snap).pop().unwrap();
+            disk.flip(Dir::Snap, &name, 60, 1);
+            let second = segments(disk)[1].clone();
+            let (at, _) = frames(disk, &second)[2];
+            disk.flip(Dir::Wal, &second, at + 60, 1);
+        },
+    );
+    case(
+        "a snapshot promises more",
+        Row::F,
+        loss,
+        log(false, &[5, 44]),
+        &|disk| {
+            let name = newest(disk);
+            let (at, _) = *frames(disk, &name).last().unwrap();
+            let (end, _) = used(disk, &name);
+            disk.overwrite(Dir::Wal, &name, at, &vec![0; end - at]);
+        },
+    );
+    case(
+        "the clean mark promises more",
+        Row::F,
+        loss,
+        log(true, &[]),
+        &|disk| {
+            let name = newest(disk);
+            let frames = frames(disk, &name);
+            let (at, _) = frames[frames.len() - 2];
+            let (end, _) = used(disk, &name);
+            disk.overwrite(Dir::Wal, &name, at, &vec![0; end - at]);
+        },
+    );
+    case(
+        "the history promises more",
+        Row::F,
+        loss,
+        log(false, &[]),
+        &|disk| {
+            let end = verdict(disk).end_lsn;
+            set_control(disk, |control| {
+                let mut entry = control.history[0];
+                entry.first_lsn = end.plus(64);
+                control.history.push(entry);
+            });
+        },
+    );
+    case("a seal is missing", Row::F, loss, log(false, &[]), &|disk| {
+        let name = newest(disk);
+        append(disk, &name, 5_000, |_, _| {});
+        let (at, _) = *frames(disk, &name).last().unwrap();
+        let bytes = disk.bytes(Dir::Wal, &name).unwrap()[at..at + 160].to_vec();
+        disk.overwrite(Dir::Wal, &name, at, &[0; 160]);
+        disk.overwrite(Dir::Wal, &name, at + 32, &bytes);
+    });
+    case(
+        "the newest segment lost its header",
+        Row::F,
+        loss,
+        log(false, &[]),
+        &|disk| {
+            disk.overwrite(Dir::Wal, &newest(disk), 0, &[0; 4096]);
+        },
+    );
+    case(
+        "a segment in the middle lost its header",
+        Row::F,
+        loss,
+        log(false, &[]),
+        &|disk| {
+            let name = segments(disk)[1].clone();
+            disk.overwrite(Dir::Wal, &name, 0, &[0; 4096]);
+        },
+    );
+    case(
+        "a successor vouches for other bytes",
+        Row::F,
+        loss,
+        log(false, &[]),
+        &|disk| {
+            let name = segments(disk)[1].clone();
+            let mut header = header(disk, &name);
+            header.predecessor.as_mut().unwrap().crc ^= 1;
+            disk.overwrite(Dir::Wal, &name, 0, &header.encode_page());
+        },
+    );
+    case("an lsn gap", Row::J, loss, log(false, &[]), &|disk| {
+        append(disk, &newest(disk), 5_000, |frame, _| {
+            frame.lsn = frame.lsn.plus(8)
+        });
+    });
+    case(
+        "a mark above its own frame",
+        Row::J,
+        loss,
+        log(false, &[]),
+        &|disk| {
+            append(disk, &newest(disk), 5_000, |frame, _| {
+                frame.synced = frame.synced.plus(1)
+            });
+        },
+    );
+    case("time going back", Row::J, loss, log(false, &[]), &|disk| {
+        append(disk, &newest(disk), 1, |_, _| {});
+        append(disk, &newest(disk), 5_000, |_, _| {});
+    });
+    case(
+        "records after a clean shutdown",
+        Row::J,
+        loss,
+        log(true, &[]),
+        &|disk| {
+            append(disk, &newest(disk), 5_000, |_, _| {});
+        },
+    );
+    case(
+        "records beyond what the next segment names",
+        Row::J,
+        loss,
+        log(false, &[]),
+        &|disk| {
+            let first = segments(disk)[0].clone();
+            append(disk, &first, 1_020, |_, _| {});
+        },
+    );
+    case(
+        "a predecessor that ends elsewhere",
+        Row::J,
+        loss,
+        log(false, &[]),
+        &|disk| {
+            let name = newest(disk);
+            let mut header = header(disk, &name);
+            let predecessor = header.predecessor.as_mut().unwrap();
+            predecessor.end_lsn = Lsn::new(predecessor.end_lsn.get() - 8);
+            disk.overwrite(Dir::Wal, &name, 0, &header.encode_page());
+        },
+    );
+    case("no control file", Row::G, control, log(false, &[]), &|disk| {
+        disk.remove(Dir::Root, "control");
+    });
+    case(
+        "a damaged control file",
+        Row::G,
+        control,
+        log(true, &[20, 30]),
+        &|disk| {
+            disk.flip(Dir::Root, "control", 30, 4);
+        },
+    );
+    case(
+        "a control file of no bytes",
+        Row::G,
+        control,
+        log(true, &[20]),
+        &|disk| {
+            disk.truncate(Dir::Root, "control", 0);
+        },
+    );
+    case(
+        "no control file, and rot",
+        Row::G,
+        control,
+        log(false, &[]),
+        &|disk| {
+            disk.remove(Dir::Root, "control");
+            let (at, _) = frames(disk, &newest(disk))[0];
+            disk.flip(Dir::Wal, &newest(disk), at + 60, 1);
+        },
+    );
+    cases
+}
+
+#[test]
+fn each_damage_has_its_plan_and_the_plan_does_what_it_says() {
+    for (what, disk, row, kind) in damaged() {
+        let end = verdict(&disk).end_lsn;
+        let (plan, lost) = check(what, &disk, row, kind);
+        // Surplus in the middle hides the segments that follow.
+        assert!(
+            plan.after.end_lsn <= end || !plan.cuts.surplus.is_empty(),
+            "{what}"
+        );
+        if !plan.cuts.surplus.is_empty() {
+            assert_eq!((lost.records, lost.unread_bytes()), (1, 0), "{what}: {lost:?}");
+        }
+        if kind != Kind::Control {
+            assert!(
+                matches!(plan.after.row, Row::A | Row::B),
+                "{what}: {:?}",
+                plan.after.row
+            );
+        }
+        match what {
+            "a bit in the newest segment" | "a bit in the first segment" => {
+                assert!(lost.records > 0 && lost.unread_bytes() > 0, "{what}: {lost:?}");
+                assert!(
+                    !lost.samples.is_empty() && lost.times.is_some(),
+                    "{what}: {lost:?}"
+                );
+            }
+            "the newest segment lost its header" => {
+                // Everything in it can still be read, record by record.
+                assert_eq!(lost.unread_bytes(), 0, "{lost:?}");
+                assert!(lost.samples.iter().any(|(_, key)| key == b"key-44"), "{lost:?}");
+            }
+            "the history promises more" | "records after a clean shutdown" => {
+                assert_eq!(plan.changes.len(), 1, "{what}: {:?}", plan.changes);
+                assert_eq!(plan.after.end_lsn, end, "{what}");
+            }
+            "a successor vouches for other bytes" | "records beyond what the next segment names" => {
+                assert_eq!(plan.changes.len(), 1, "{what}: {:?}", plan.changes);
+                assert!(plan.cuts.end.is_none(), "{what}");
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn a_new_control_file_is_another_nodes_and_fenced() {
+    let disk = log(true, &[20, 30]);
+    let old = verdict(&disk).control.unwrap();
+    disk.remove(Dir::Root, "control");
+    check("no control file", &disk, Row::G, Kind::Control);
+    let new = verdict(&disk).control.unwrap();
+    assert_eq!(new.node.0, NODE);
+    assert_eq!(
+        (new.cluster, &new.history, new.newest_segment, new.newest_snapshot),
+        (old.cluster, &old.history, old.newest_segment, old.newest_snapshot)
+    );
+    assert_eq!(new.role, idem_protocol::control::Role::Follower);
+    assert!(new.promised_epoch >= old.history[0].epoch.number && new.clean_end.is_none());
+    for name in segments(&disk) {
+        assert_eq!(header(&disk, &name).node.0, NODE);
+        let bytes = disk.bytes(Dir::Wal, &name).unwrap();
+        assert_eq!(
+            SegmentHeader::decode(&bytes[2048..]).unwrap(),
+            header(&disk, &name),
+            "both copies"
+        );
+    }
+}
+
+#[test]
+fn a_repair_may_stop_anywhere() {
+    for (what, disk, row, kind) in damaged() {
+        let plan_found = plan(&disk).unwrap();
+        let image = disk.image();
+        let backup = empty();
+        let vault = OtherDisk(backup.storage());
+        secure(&disk, &vault, &plan_found);
+        let secured = backup.image();
+        for crash_after in 0.. {
+            let disk = SimDisk::from_image(&image);
+            let backup = SimDisk::from_image(&secured);
+            let vault = OtherDisk(backup.storage());
+            disk.crash_after(crash_after);
+            let done = execute::carry_out(&disk.storage(), &vault, &plan_found.changes, &mut |_| {}).is_ok();
+            for seed in 0..6 {
+                let after = SimDisk::from_image(&disk.image());
+                match seed {
+                    0 => after.kill(),
+                    seed => after.power_loss_seeded(seed),
+                }
+                check_interrupted(
+                    &format!("{what}, {crash_after} {seed}"),
+                    &after,
+                    row,
+                    kind,
+                    &plan_found,
+                );
+            }
+            if done {
+                break;
+            }
+        }
+    }
+}
+
+/// Refused as before, or what the plan leads to; and a second repair leads there too. Of a new control file, the headers
+/// come first: in between they name two nodes, and the backup has to take them back.
+fn check_interrupted(what: &str, disk: &SimDisk, row: Row, kind: Kind, first: &Plan) {
+    let found = verdict(disk);
+    if found.verdict.starts() {
+        let cut_by_the_start = found.row.cuts() && found.end_lsn == first.after.end_lsn;
+        let is_final = matches!(found.row, Row::A | Row::B) && found.end_lsn == first.after.end_lsn;
+        assert!(
+            is_final || cut_by_the_start,
+            "{what}: {:?} {:#?}",
+            found.row,
+            found.findings
+        );
+        return;
+    }
+    let allowed = match (kind, row) {
+        (Kind::Control, _) => matches!(found.row, Row::G | Row::H) || found.row == first.after.row,
+        (_, Row::F | Row::J) => matches!(found.row, Row::F | Row::J),
+        _ => false,
+    };
+    assert!(allowed, "{what}: {:?} {:#?}", found.row, found.findings);
+    if kind == Kind::Control {
+        return;
+    }
+    let second = plan(disk).unwrap_or_else(|advice| panic!("{what}: {advice}"));
+    assert_eq!(second.after.end_lsn, first.after.end_lsn, "{what}");
+    let vault = OtherDisk(empty().storage());
+    secure(disk, &vault, &second);
+    execute::carry_out(&disk.storage(), &vault, &second.changes, &mut |_| {}).unwrap();
+    assert_eq!(verdict(disk).end_lsn, first.after.end_lsn, "{what}");
+    assert!(start(&disk.storage()).is_ok(), "{what}");
+}
+
+#[test]
+fn what_cannot_be_repaired_from_here_gets_advice() {
+    let disk = log(false, &[]);
+    disk.remove(Dir::Wal, &segments(&disk)[1]);
+    advice("a segment in the middle", &disk, Row::G, "replica");
+    disk.remove(Dir::Root, "control");
+    advice("and no control file", &disk, Row::G, "would not be enough");
+
+    let disk = log(false, &[]);
+    disk.put(Dir::Wal, "backup.wal", b"");
+    advice("a strange name", &disk, Row::G, "by hand");
+
+    let disk = log(false, &[]);
+    let name = newest(&disk);
+    let mut header = header(&disk, &name);
+    header.cluster = ClusterId([9; 16]);
+    disk.overwrite(Dir::Wal, &name, 0, &header.encode_page());
+    advice("another cluster's segment", &disk, Row::H, "belong together");
+
+    let disk = log(false, &[]);
+    disk.fail_reads(Dir::Wal, &newest(&disk));
+    advice("a failed read", &disk, Row::I, "kernel's log");
+
+    let disk = written(false, &[], 3, true);
+    disk.overwrite(Dir::Wal, &newest(&disk), 0, &[0; 4096]);
+    advice(
+        "the only segment lost its header",
+        &disk,
+        Row::F,
+        "nothing of the log",
+    );
+
+    // The log is gone below a snapshot that reaches beyond the damage.
+    let disk = log(false, &[44]);
+    let names = segments(&disk);
+    let name = newest(&disk);
+    let (at, _) = *frames(&disk, &name).last().unwrap();
+    let (end, _) = used(&disk, &name);
+    disk.overwrite(Dir::Wal, &name, at, &vec![0; end - at]);
+    disk.remove(Dir::Wal, &names[0]);
+    advice("no state to begin with", &disk, Row::F, "no state is left");
+
+    for clean in [false, true] {
+        assert_eq!(plan(&log(clean, &[])).unwrap_err(), "nothing");
+    }
+    assert_eq!(plan(&SimDisk::new()).unwrap_err(), "nothing");
+}
+
+#[test]
+fn without_space_for_the_backup_nothing_is_changed() {
+    for (what, disk, ..) in damaged() {
+        let before = contents(&disk);
+        let plan = plan(&disk).unwrap();
+        let backup = empty();
+        backup.set_space(Some(40));
+        let vault = OtherDisk(backup.storage());
+        let found = verdict(&disk);
+        let failed = execute::secure(&disk.storage(), &vault, &found, &plan.changes, b"undo", b"{}");
+        let kind = failed.unwrap_err().source.kind();
+        assert_eq!(kind, io::ErrorKind::StorageFull, "{what}");
+        assert_eq!(contents(&disk), before, "{what}");
+
+        // The directory itself needs none: what was there for the next control file will do.
+        let backup = empty();
+        let vault = OtherDisk(backup.storage());
+        secure(&disk, &vault, &plan);
+        if !disk.names(Dir::Root).contains(&"control.spare".to_owned()) {
+            continue;
+        }
+        disk.set_space(Some(0));
+        execute::carry_out(&disk.storage(), &vault, &plan.changes, &mut |_| {}).unwrap();
+        assert_eq!(verdict(&disk).end_lsn, plan.after.end_lsn, "{what}");
+    }
+}
