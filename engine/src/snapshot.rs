@@ -48,6 +48,8 @@ struct LargeHash {
     from: u64,
     /// The deadline that the last part carried.
     deadline: Deadline,
+    /// A part of it is written. Until then it may go, and is no key of the snapshot.
+    is_counted: bool,
 }
 
 impl Default for SnapshotCursor {
@@ -95,7 +97,9 @@ impl SnapshotCursor {
         self.walked && self.large.is_empty()
     }
 
-    /// Keys written per database, for the trailer; a hash of several items is one. Databases without keys are not in it.
+    /// Keys written per database, for the trailer: each string, and each hash whose items follow one another. It is what a
+    /// reader counts, who refuses a snapshot that says otherwise: a key that went before it was written is not in it, and one
+    /// that was a hash at first and a string later is in it twice. Databases without keys are not in it.
     pub fn counts(&self) -> &[(u8, u64)] {
         &self.counts
     }
@@ -105,7 +109,6 @@ impl SnapshotCursor {
         let db = self.db;
         let next = keyspace.walk(db, self.position, &mut |entry| {
             if !entry.deadline().has_ended(items.log_time) {
-                self.count(db);
                 match entry.value() {
                     ValueRef::Hash(value) if value.is_large() => {
                         let (key, deadline) = (entry.key().into(), entry.deadline());
@@ -114,9 +117,13 @@ impl SnapshotCursor {
                             key,
                             from: 0,
                             deadline,
+                            is_counted: false,
                         });
                     }
-                    value => items.whole(db, entry, value),
+                    value => {
+                        count(&mut self.counts, db);
+                        items.whole(db, entry, value);
+                    }
                 }
             }
             !items.is_full()
@@ -143,9 +150,15 @@ impl SnapshotCursor {
             Some(entry) => match entry.value() {
                 ValueRef::Hash(value) => {
                     large.deadline = entry.deadline();
-                    items.part(large.db, entry, value, large.from)
+                    let before = items.out.len();
+                    let next = items.part(large.db, entry, value, large.from);
+                    if items.out.len() > before && !std::mem::replace(&mut large.is_counted, true) {
+                        count(&mut self.counts, large.db);
+                    }
+                    next
                 }
                 value @ ValueRef::String(_) => {
+                    count(&mut self.counts, large.db);
                     items.whole(large.db, entry, value);
                     None
                 }
@@ -157,12 +170,12 @@ impl SnapshotCursor {
         }
         true
     }
+}
 
-    fn count(&mut self, db: u8) {
-        match self.counts.last_mut() {
-            Some((last, keys)) if *last == db => *keys += 1,
-            _ => self.counts.push((db, 1)),
-        }
+fn count(counts: &mut Vec<(u8, u64)>, db: u8) {
+    match counts.last_mut() {
+        Some((last, keys)) if *last == db => *keys += 1,
+        _ => counts.push((db, 1)),
     }
 }
 

@@ -43,6 +43,25 @@ fn step(
     done
 }
 
+/// Keys as a reader counts them, who sees the items one by one and holds none.
+fn counts_of(items: &[u8]) -> Vec<(u8, u64)> {
+    let mut counts: std::collections::BTreeMap<u8, u64> = std::collections::BTreeMap::new();
+    let (mut rest, mut hash) = (items, None);
+    while !rest.is_empty() {
+        let raw = RawRecord::parse(rest).unwrap();
+        rest = &rest[raw.bytes.len()..];
+        let now = match raw.decode().unwrap() {
+            Record::HashPut { key, .. } => Some((raw.db, key)),
+            _ => None,
+        };
+        if now.is_none() || now != hash {
+            *counts.entry(raw.db).or_default() += 1;
+        }
+        hash = now;
+    }
+    counts.into_iter().collect()
+}
+
 proptest! {
     #![proptest_config(cases(200))]
 
@@ -68,6 +87,7 @@ proptest! {
             while !done {
                 done = step(&mut cursor, &keyspace, now, 1000, &mut items);
             }
+            prop_assert_eq!(cursor.counts(), counts_of(&items));
             let mut loaded = load(&items);
             log[start..].iter().for_each(|logged| logged.apply(&mut loaded));
             loaded.check();
@@ -187,6 +207,39 @@ fn large_hashes_change_while_they_are_written() {
                 "{change:?} after {after_steps} steps"
             );
         }
+    }
+}
+
+/// A large hash that the walk has come by, and that goes, or becomes a string, before or amid its parts.
+#[test]
+fn what_becomes_of_a_large_hash_meanwhile_shows_in_the_counts() {
+    let delete = Operation::Delete(b"large".to_vec());
+    let string = Operation::StringPut(b"large".to_vec(), 0, b"now a string".to_vec());
+    let change = |operation: &Operation| Logged {
+        time: 100,
+        parts: vec![(3, operation.clone())],
+    };
+    for (operation, steps, expected) in [
+        (&delete, 1, vec![(3, 1)]),
+        (&delete, 2, vec![(3, 2)]),
+        (&string, 1, vec![(3, 2)]),
+        (&string, 2, vec![(3, 3)]),
+    ] {
+        let mut keyspace = Keyspace::new(16, [1, 2, 3, 4]);
+        put_fields(3, 0, 0..300, 1000).apply(&mut keyspace);
+        let small = Operation::StringPut(b"small".to_vec(), 0, vec![b'v'; 1000]);
+        change(&small).apply(&mut keyspace);
+        let (mut cursor, mut items) = (SnapshotCursor::new(), Vec::new());
+        let mut taken = 0;
+        while !step(&mut cursor, &keyspace, UnixMs::new(100), 1, &mut items) {
+            taken += usize::from(!cursor.large.is_empty());
+            if taken == steps && !cursor.large.is_empty() {
+                change(operation).apply(&mut keyspace);
+                taken += 1;
+            }
+        }
+        assert_eq!(counts_of(&items), expected, "{operation:?} after {steps}");
+        assert_eq!(cursor.counts(), expected, "{operation:?} after {steps}");
     }
 }
 
