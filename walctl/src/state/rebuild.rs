@@ -248,3 +248,64 @@ fn place(finding: &Finding) -> Option<Lsn> {
         .filter(|_| place.is_none_or(|place| place.dir != Dir::Snap));
     refuses.then(|| segment.into_iter().chain(lsn).min()).flatten()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use idem_wal::recovery::{Found, Row};
+
+    fn check(kind: FindingKind, found: Option<(Dir, &str, u64)>, lsn: Option<u64>, expected: Option<u64>) {
+        let finding = Finding {
+            kind,
+            message: String::new(),
+            place: found.map(|(dir, name, offset)| Found {
+                dir,
+                name: name.to_owned(),
+                offset,
+            }),
+            lsn: lsn.map(Lsn::new),
+            promised: None,
+            expected_crc: None,
+            found_crc: None,
+        };
+        assert_eq!(
+            place(&finding),
+            expected.map(Lsn::new),
+            "{kind:?} {found:?} {lsn:?}"
+        );
+    }
+
+    #[test]
+    fn damage_begins_where_a_refusing_finding_says_and_else_with_its_segment() {
+        let segment = "00000000000000000700.wal";
+        let (rot, hole) = (FindingKind::Row(Row::F), FindingKind::Row(Row::G));
+        // A place within the segment has an lsn of its own; one at its front speaks of the whole segment.
+        check(rot, Some((Dir::Wal, segment, 5000)), Some(900), Some(900));
+        check(rot, Some((Dir::Wal, segment, 0)), Some(900), Some(700));
+        check(rot, Some((Dir::Wal, segment, 80)), None, Some(700));
+        check(hole, Some((Dir::Wal, segment, 0)), Some(0), Some(0));
+        // A name that is none has no place in the log; nor has what lies beside the log.
+        check(hole, Some((Dir::Wal, "x.wal", 0)), None, None);
+        check(hole, Some((Dir::Root, "control", 0)), None, None);
+        check(
+            FindingKind::Row(Row::H),
+            Some((Dir::Snap, "00000000000000000700.snap", 0)),
+            Some(700),
+            None,
+        );
+        check(
+            FindingKind::Row(Row::J),
+            Some((Dir::Root, "control", 0)),
+            Some(900),
+            Some(900),
+        );
+        // What only cuts, and what stands beside any verdict, is no damage of what comes before.
+        check(
+            FindingKind::Row(Row::E),
+            Some((Dir::Wal, segment, 5000)),
+            Some(900),
+            None,
+        );
+        check(FindingKind::Beside, Some((Dir::Wal, segment, 0)), Some(900), None);
+    }
+}
