@@ -31,6 +31,8 @@ pub(crate) enum Command {
     Verify(cmd::verify::Args),
     /// Prints the records of a log, one a line.
     Dump(cmd::dump::Args),
+    /// Tells one key's life, as far as the log is kept.
+    History(cmd::history::Args),
     /// Says what a log is made of, in numbers.
     Stat(cmd::stat::Args),
     /// Says what a snapshot file holds, and whether it is a valid one.

@@ -29,6 +29,7 @@ const WORDS: &[(&str, Generate)] = &[
     ("man", Generate::Page(None)),
     ("man-verify", Generate::Page(Some("verify"))),
     ("man-dump", Generate::Page(Some("dump"))),
+    ("man-history", Generate::Page(Some("history"))),
     ("man-stat", Generate::Page(Some("stat"))),
     ("man-snapshot", Generate::Page(Some("snapshot"))),
     ("man-replay", Generate::Page(Some("replay"))),

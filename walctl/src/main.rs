@@ -78,6 +78,7 @@ fn run(cli: &Cli) -> Result<Exit, Failure> {
     match &cli.command {
         Some(Command::Verify(args)) => cmd::verify::run(args),
         Some(Command::Dump(args)) => cmd::dump::run(args),
+        Some(Command::History(args)) => cmd::history::run(args),
         Some(Command::Stat(args)) => cmd::stat::run(args),
         Some(Command::Snapshot(args)) => cmd::snapshot::run(args),
         Some(Command::Replay(args)) => cmd::replay::run(args),

@@ -15,6 +15,9 @@ fn help_and_version_are_data() {
         (&["--help"], "walctl verify /var/lib/idemd"),
         (&["verify", "--help"], "UNPROVEN_TAIL"),
         (&["dump", "--help"], "--from-lsn"),
+        (&["history", "--help"], "synthesised"),
+        (&["stat", "--help"], "largest keys"),
+        (&["snapshot", "--help"], "--items"),
     ] {
         let output = walctl(arguments);
         assert_eq!(
@@ -76,6 +79,9 @@ fn a_closed_pipe_is_no_failure_anywhere() {
         &["verify", dir],
         &["verify", dir, "--json"],
         &["dump", dir],
+        &["history", dir, "pay:1"],
+        &["stat", dir],
+        &["stat", dir, "--json"],
     ] {
         let mut child = command(arguments)
             .stdout(Stdio::piped())

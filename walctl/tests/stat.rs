@@ -147,6 +147,40 @@ fn the_numbers_are_those_of_the_records() {
 }
 
 #[test]
+fn with_more_keys_than_are_held_the_largest_are_found_and_said_to_be_least_numbers() {
+    let mut log = TestLog::new(0);
+    let value = vec![b'v'; 40];
+    let mut heavy_bytes = 0;
+    for round in 0..20_u64 {
+        let names: Vec<String> = (0..5000).map(|n| format!("once:{round}:{n}")).collect();
+        let mut records: Vec<(u64, u8, Record<'_>)> = names
+            .iter()
+            .map(|name| (round, 0, string(name.as_bytes(), &value)))
+            .collect();
+        for _ in 0..50 {
+            let record = string(b"heavy", &value);
+            heavy_bytes += record.encoded_len();
+            records.push((round, 0, record));
+        }
+        log.group(&records);
+    }
+    log.shut_down();
+    let found = objects(&stat(&log, &["--json", "--top", "1"])).remove(0);
+    let missing = number(&found["largest_keys_missing_bytes_max"]);
+    assert_eq!(found["largest_keys_exact"], false);
+    assert!(missing > 0 && missing < 1000, "{missing}");
+    let key = &found["largest_keys"][0];
+    let bytes = number(&key["bytes"]);
+    assert_eq!((&key["key"], number(&key["records"])), (&"heavy".into(), 1000));
+    assert!(
+        bytes <= heavy_bytes && bytes + missing >= heavy_bytes,
+        "{bytes} of {heavy_bytes}"
+    );
+    let human = stdout(&stat(&log, &["--top", "1"]));
+    assert!(human.contains("least numbers"), "{human}");
+}
+
+#[test]
 fn a_damaged_log_is_counted_up_to_the_damage_and_is_code_1() {
     let log = sample();
     let whole = objects(&stat(&log, &["--json"])).remove(0);

@@ -4,6 +4,7 @@
 pub(crate) mod archive;
 pub(crate) mod diff;
 pub(crate) mod dump;
+pub(crate) mod history;
 pub(crate) mod repair;
 pub(crate) mod replay;
 pub(crate) mod restore;

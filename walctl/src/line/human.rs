@@ -54,18 +54,47 @@ impl<W: Write> Columns<'_, W> {
 /// Writes `line` without its end.
 pub(crate) fn record(out: &mut impl Write, paint: Paint, line: &Line<'_>) -> io::Result<()> {
     let mut columns = Columns { out, paint, due: 0 };
-    columns.push(format_args!("{:>LSN_WIDTH$}", line.lsn))?;
-    columns.push(paint.tone(Tone::Quiet, Time::from(UnixMs::new(line.time_ms))))?;
-    columns.column(NAME_WIDTH, line.name, None)?;
-    match line.db {
-        Some(db) => columns.push(format_args!("{db:>DB_WIDTH$}"))?,
-        None => columns.due += DB_WIDTH + 2,
-    }
+    lead(&mut columns, line, line.name.unwrap_or_default())?;
     match line.key {
         Some(key) => columns.key(key)?,
         None => columns.due += KEY_WIDTH + 2,
     }
     details(&mut columns, line)
+}
+
+/// Writes `line` without its end as something that happened to a key which the reader knows: its name instead of the
+/// record's, no key, and a `note` at the end.
+pub(crate) fn event(
+    out: &mut impl Write,
+    paint: Paint,
+    name: &str,
+    line: &Line<'_>,
+    note: Option<&str>,
+) -> io::Result<()> {
+    // The event's name says it already.
+    let line = Line {
+        reason: None,
+        ..line.clone()
+    };
+    let mut columns = Columns { out, paint, due: 0 };
+    lead(&mut columns, &line, name)?;
+    details(&mut columns, &line)?;
+    match note {
+        Some(note) => columns.push(paint.tone(Tone::Quiet, format_args!("({note})"))),
+        None => Ok(()),
+    }
+}
+
+fn lead<W: Write>(columns: &mut Columns<'_, W>, line: &Line<'_>, name: &str) -> io::Result<()> {
+    let paint = columns.paint;
+    columns.push(format_args!("{:>LSN_WIDTH$}", line.lsn))?;
+    columns.push(paint.tone(Tone::Quiet, Time::from(UnixMs::new(line.time_ms))))?;
+    columns.column(NAME_WIDTH, name, None)?;
+    match line.db {
+        Some(db) => columns.push(format_args!("{db:>DB_WIDTH$}"))?,
+        None => columns.due += DB_WIDTH + 2,
+    }
+    Ok(())
 }
 
 fn details<W: Write>(columns: &mut Columns<'_, W>, line: &Line<'_>) -> io::Result<()> {

@@ -50,12 +50,15 @@ pub(crate) fn scope(db: u8, record: &Record<'_>) -> Scope {
 }
 
 /// A record, or one of the records in a Transaction.
-#[derive(Default, Serialize)]
+#[derive(Clone, Default, Serialize)]
 pub(crate) struct Line<'a> {
     pub(crate) lsn: u64,
     pub(crate) time_ms: u64,
-    pub(crate) opcode: u8,
-    pub(crate) name: &'static str,
+    /// Of the record; an event without one has neither this nor a name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) opcode: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) name: Option<&'static str>,
     /// Which part of its transaction, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) tx_index: Option<usize>,
@@ -178,8 +181,8 @@ impl<'a> Line<'a> {
         let mut line = Line {
             lsn: raw.lsn.get(),
             time_ms: raw.time.get(),
-            opcode: record.opcode().to_byte(),
-            name: record.opcode().name(),
+            opcode: Some(record.opcode().to_byte()),
+            name: Some(record.opcode().name()),
             db: match scope(db, record) {
                 Scope::One(db) => Some(db),
                 Scope::All | Scope::None => None,
@@ -249,7 +252,8 @@ impl<'a> Line<'a> {
         line
     }
 
-    fn idem(&mut self, record: &IdemRecord<'a>, values: bool) {
+    /// What an IDEM record says, with its result when that is wanted.
+    pub(crate) fn idem(&mut self, record: &IdemRecord<'a>, values: bool) {
         self.state = Some(match record.state {
             IdemState::Pending => State::Pending,
             IdemState::Completed => State::Completed,

@@ -1,0 +1,63 @@
+//! The flags of `walctl history`.
+
+use std::path::PathBuf;
+
+use crate::parse::{self, Bytes};
+
+const HELP: &str = "\
+Events, in the order in which they happened:
+  acquired, completed, aborted  BEGIN, COMPLETE and ABORT that did something; answers of conflict, pending, 0 or a stored \
+result write nothing and are in no log
+  expired                       the deadline; there is no record of it, and it is shown when the log's time has passed it
+  set, overwritten              a string is stored; overwritten: a live IDEM record was lost by it
+  fields_set, fields_removed    of a hash
+  deadline, persisted           the key's end is changed, or taken away
+  deleted, evicted, flushed     the key goes
+  found                         the oldest valid snapshot has the key, and the kept log has nothing of it before
+
+A note in parentheses says what a record cannot say itself: what it came after, and what was lost by it. \"though\" begins \
+one that no server of this version writes in that state.
+
+KEY is taken as it is printed: bytes that are no printable UTF-8 are \\xNN, a backslash is doubled. Without --db it is \
+looked for in every database.
+
+Columns: lsn, time (UTC), event, database, then what the event has. JSON Lines have the fields of walctl dump, and \
+\"event\", \"note\", and \"synthesised\" for what has no record; its lsn is that of the record by which the log's time had \
+passed.
+
+Examples:
+  walctl history /var/lib/idemd order:42
+  walctl history /var/lib/idemd order:42 --db 0 --values
+  walctl history /var/lib/idemd 'order:\\x0042' --json | jq -r '[.event, .owner] | @tsv'
+
+Exit codes:
+  0  read to the end of the log; also when nothing is known of the key (stderr says so), or the pipe was closed
+  1  wrong usage, an error, no log, or one that ends in something that is no end or has a part missing
+
+The log is read from the oldest segment that is kept. When its beginning is not, stderr says so. Of a running server's log \
+also what is written and not synced yet is shown; a power loss could take that back.";
+
+/// See `--help`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub(crate) struct Args {
+    /// The data directory.
+    #[arg(value_name = "DIR")]
+    pub(crate) dir: PathBuf,
+
+    /// The key.
+    #[arg(value_name = "KEY", value_parser = parse::bytes, allow_hyphen_values = true)]
+    pub(crate) key: Bytes,
+
+    /// Only in this database.
+    #[arg(long, value_name = "N")]
+    pub(crate) db: Option<u8>,
+
+    /// Also the values: strings, fields of hashes, stored results.
+    #[arg(long)]
+    pub(crate) values: bool,
+
+    /// JSON Lines.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
