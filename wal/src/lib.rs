@@ -39,8 +39,8 @@
 //!
 //! # Deliberately absent
 //!
-//! What a record means (the engine's), sockets, the wall clock, randomness (salts and ids are handed in), and any way to
-//! skip damage: this crate refuses, tools repair.
+//! What a record means (the engine's), sockets, the wall clock, randomness (salts and ids are handed in), and any way for a
+//! server to skip damage: this crate refuses, tools repair. Only the [`reader`] goes past it, for somebody who looks.
 
 #![forbid(unsafe_code)]
 

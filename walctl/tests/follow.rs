@@ -193,7 +193,7 @@ fn what_a_start_takes_back_is_announced_and_what_comes_instead_is_printed() {
     follow.expect(&["EpochStart", "new"]);
     let note = follow.note();
     for part in [
-        format!("lsn {kept} to {end}, 3 records"),
+        format!("lsn {kept} to {end}: 3 records "),
         format!("goes on at lsn {kept}"),
     ] {
         assert!(note.contains(&part), "{part:?} in {note}");
@@ -205,7 +205,7 @@ fn what_a_start_takes_back_is_announced_and_what_comes_instead_is_printed() {
     write_at(&path, at, &[0; 400]);
     log.reopen();
     follow.expect(&["EpochStart"]);
-    assert!(follow.note().contains(", 1 records"));
+    assert!(follow.note().contains(": 1 record "));
     assert_eq!(follow.stop(), [""; 0]);
 }
 

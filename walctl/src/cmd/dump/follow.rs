@@ -11,7 +11,7 @@ use std::os::fd::AsFd;
 
 use idem_protocol::Lsn;
 use idem_protocol::wal::RawRecord;
-use idem_wal::reader::{Again, LogReader, LogStep, frame_records};
+use idem_wal::reader::{Again, LogReader, LogStep, Past, frame_records};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::stop::Stop;
@@ -54,6 +54,7 @@ pub(super) struct Back {
 /// Waits for more.
 pub(super) struct Follower {
     stop: Stop,
+    past_damage: bool,
     trail: Trail,
     /// Where the log ends.
     place: Place,
@@ -71,9 +72,11 @@ struct Place {
 }
 
 impl Follower {
-    pub(super) fn new() -> Result<Follower, Failure> {
+    /// Waits; `past_damage` says whether damage is passed.
+    pub(super) fn new(past_damage: bool) -> Result<Follower, Failure> {
         Ok(Follower {
             stop: Stop::on_signals()?,
+            past_damage,
             trail: Trail::default(),
             place: Place::default(),
         })
@@ -161,7 +164,7 @@ impl Follower {
         }
         let begin = self.trail.begin();
         let mut fresh = LogReader::open(view, begin).map_err(failed())?;
-        let at = self.trail.compare(&mut fresh)?;
+        let at = self.trail.compare(&mut fresh, self.past_damage)?;
         let other = fresh.header().map(|header| header.cluster);
         if let (Some(was), Some(is)) = (cluster, other)
             && was != is
@@ -205,29 +208,42 @@ impl Trail {
     }
 
     /// Up to where `reader`'s log holds the records that are remembered. What it does not reach back to was removed, and says
-    /// nothing.
-    fn compare(&self, reader: &mut LogReader<View>) -> Result<Lsn, Failure> {
+    /// nothing; nor does what is passed over when `past_damage` was asked for.
+    fn compare(&self, reader: &mut LogReader<View>, past_damage: bool) -> Result<Lsn, Failure> {
         let begin = self.begin();
         let mut known = self.records.iter().copied().peekable();
         let mut agreed = None;
+        // Whether the next record has to be the next one that is known.
+        let mut follows = false;
         loop {
-            let step = reader.next_step().map_err(Failure::io("reading the log"))?;
-            let LogStep::Frame { file, frame } = step else {
-                if matches!(step, LogStep::Removed { .. }) {
+            match reader.next_step().map_err(Failure::io("reading the log"))? {
+                LogStep::Frame { file, frame } => {
+                    for record in frame_records(file, frame).filter(|record| record.raw.lsn >= begin) {
+                        let raw = record.raw;
+                        while !follows && known.next_if(|(lsn, _)| *lsn < raw.lsn).is_some() {}
+                        follows = true;
+                        match known.next() {
+                            Some(one) if one == (raw.lsn, raw.crc) => agreed = Some(raw.end()),
+                            Some((lsn, _)) => return Ok(lsn.min(raw.lsn)),
+                            None => return Ok(agreed.or(self.end).unwrap_or(begin)),
+                        }
+                    }
                     continue;
                 }
+                LogStep::Removed { .. } => {
+                    follows = false;
+                    continue;
+                }
+                LogStep::End { .. } => {}
+            }
+            follows = false;
+            if !past_damage
+                || matches!(
+                    reader.pass(true).map_err(Failure::io("reading the log"))?,
+                    Past::Over
+                )
+            {
                 return Ok(agreed.unwrap_or(begin));
-            };
-            for record in frame_records(file, frame).filter(|record| record.raw.lsn >= begin) {
-                let raw = record.raw;
-                if agreed.is_none() {
-                    while known.next_if(|(lsn, _)| *lsn < raw.lsn).is_some() {}
-                }
-                match known.next() {
-                    Some(one) if one == (raw.lsn, raw.crc) => agreed = Some(raw.end()),
-                    Some((lsn, _)) => return Ok(lsn.min(raw.lsn)),
-                    None => return Ok(agreed.or(self.end).unwrap_or(begin)),
-                }
             }
         }
     }
@@ -239,14 +255,18 @@ impl Trail {
         let gone = self.records.len() - kept;
         self.records.truncate(kept);
         self.end = Some(at);
-        let (from, more) = if kept == 0 && self.forgot {
-            (format!("{at} or earlier"), "more than ")
+        let or_earlier = if kept == 0 && self.forgot {
+            " or earlier"
         } else {
-            (at.to_string(), "")
+            ""
+        };
+        let records = match gone {
+            1 => "1 record".to_owned(),
+            _ => format!("{gone} records"),
         };
         Some(format!(
-            "lsn {from} to {end}, {more}{gone} records that were read before, are no longer in the log; \
-             what was printed of them does not hold, and it goes on at lsn {at}"
+            "lsn {at}{or_earlier} to {end}: {records} that were read before are no longer in the log; what was printed of \
+             that range does not hold, and the log goes on at lsn {at}"
         ))
     }
 }

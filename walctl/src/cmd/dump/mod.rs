@@ -60,7 +60,9 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
             other => other,
         },
     };
+    // Who follows a log for long has seen servers come and go: which of them removed it cannot be told.
     if complaint.is_none()
+        && !args.follow
         && let Some(words) = walk.removed()
         && !walk.is_live()?
     {

@@ -51,6 +51,16 @@ pub(super) struct Walk<'a> {
     removed: Option<String>,
 }
 
+/// What became of a place that is no frame.
+enum Passed {
+    /// Nothing follows, or nobody wants it.
+    Not,
+    /// Reading goes on behind it.
+    On,
+    /// Walking ends on the way.
+    Ended(Ended),
+}
+
 /// A line for a group that is printed before its first record; a group without any is of no interest.
 type Due = Option<FrameLine>;
 
@@ -68,7 +78,7 @@ impl<'a> Walk<'a> {
             printer,
             meter,
             skipped: args.past_damage.then(|| Skipped::new(filter, meter)),
-            follower: args.follow.then(Follower::new).transpose()?,
+            follower: args.follow.then(|| Follower::new(args.past_damage)).transpose()?,
             was_live: view.is_live()?,
             in_range: filter.starts_in_range(),
             resumed_at: None,
@@ -149,16 +159,21 @@ impl<'a> Walk<'a> {
             return Ok(Some(Ended::Limit));
         }
         let Some(follower) = &mut self.follower else {
-            let live = self.is_live()?;
-            return match self.pass(reader, live)? {
-                Some(ended) => Ok(ended),
-                None => Ok(Some(Ended::End(end))),
-            };
+            let live = self.skipped.is_some() && self.is_live()?;
+            return Ok(match self.pass(reader, live)? {
+                Passed::Not => Some(Ended::End(end)),
+                Passed::On => None,
+                Passed::Ended(ended) => Some(ended),
+            });
         };
         // A place that stays as it is for a while is not in the middle of being written.
         let is_settled = follower.is_settled(&end);
-        if is_settled && let Some(ended) = self.pass(reader, true)? {
-            return Ok(ended);
+        if is_settled {
+            match self.pass(reader, true)? {
+                Passed::Not => {}
+                Passed::On => return Ok(None),
+                Passed::Ended(ended) => return Ok(Some(ended)),
+            }
         }
         let follower = self.follower.as_mut().expect("it was there above");
         let was_empty = end.file.is_empty() && !follower.has_read();
@@ -190,22 +205,24 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Goes on behind damage, when that is wanted: nothing when it is not, or nothing follows; the inner nothing when
-    /// reading goes on.
-    fn pass(&mut self, reader: &mut LogReader<View>, live: bool) -> Result<Option<Option<Ended>>, Failure> {
+    /// Goes on behind damage, when that is wanted.
+    fn pass(&mut self, reader: &mut LogReader<View>, live: bool) -> Result<Passed, Failure> {
         if self.skipped.is_none() {
-            return Ok(None);
+            return Ok(Passed::Not);
         }
         Ok(match reader.pass(live).map_err(Failure::io("reading the log"))? {
-            Past::Over => None,
-            Past::Again => Some(None),
+            Past::Over => Passed::Not,
+            Past::Again => Passed::On,
             Past::Gap(gap) => {
                 if let Some(skipped) = &mut self.skipped {
                     skipped.gap(&gap);
                 }
-                Some(None)
+                Passed::On
             }
-            Past::Broken { file, frame, stop } => Some(self.broken(file, frame, stop)?),
+            Past::Broken { file, frame, stop } => match self.broken(file, frame, stop)? {
+                Some(ended) => Passed::Ended(ended),
+                None => Passed::On,
+            },
         })
     }
 
