@@ -42,7 +42,7 @@ impl Meter {
         self.bar.is_some()
     }
 
-    /// How many bytes there are to read.
+    /// So many bytes are to be read, beside what was expected before.
     pub(crate) fn expect(&self, bytes: u64) {
         let Some(Bar { bar, .. }) = &self.bar else { return };
         let style =
@@ -50,7 +50,8 @@ impl Meter {
         if let Ok(style) = style {
             bar.set_style(style);
         }
-        bar.set_length(bytes);
+        // Several directories may be read, one beside the other.
+        bar.set_length(bar.length().unwrap_or(0).saturating_add(bytes));
     }
 
     /// So many bytes were read.

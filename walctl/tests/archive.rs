@@ -118,6 +118,10 @@ fn what_is_archived_reads_like_the_log_and_no_server_takes_it() {
         true
     );
 
+    // The store itself is no log, and says where they are.
+    let output = on("verify", &store, &[]);
+    let words = stderr(&output);
+    assert!(words.contains(history.to_str().unwrap()), "{words}");
     let judgement = judge(
         &DiskStorage::open(&history).unwrap(),
         &JudgeOptions::default(),

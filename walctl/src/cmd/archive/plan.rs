@@ -1,5 +1,6 @@
 //! What there is to copy, and where it goes.
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use idem_protocol::wal::{parse_snapshot_name, snapshot_name};
@@ -53,26 +54,35 @@ pub(super) fn plan(view: &View, store: &Path) -> Result<Option<Plan>, Failure> {
     };
     let (cluster, node) = (first.link.header.cluster, first.link.header.node);
     let ids = (cluster.to_string(), node.to_string());
-    let known = store::histories(store)?.into_iter().filter(|(_, manifest)| {
+    let histories = store::histories(store)?;
+    let name = store::history_name(&sealed).expect("there is a sealed segment");
+    let path = store.join(name);
+    let is_taken = histories.iter().any(|(known, _)| *known == path);
+    let known = histories.into_iter().filter(|(_, manifest)| {
         (&manifest.cluster, &manifest.node) == (&ids.0, &ids.1) && manifest.is_continued_by(&sealed)
     });
     // Of several that fit, the one that reaches furthest.
     let known = known.max_by_key(|(_, manifest)| manifest.range().map(|(_, end)| end));
     let (path, manifest) = match known {
         Some(known) => known,
-        None => {
-            let name = store::history_name(&sealed).expect("there is a sealed segment");
-            (store.join(name), Manifest::new(cluster, node))
+        None if is_taken => {
+            return Err(Failure::usage(format!(
+                "{}: it holds other segments than this log has, written in the same epoch; nothing was copied",
+                path.display()
+            )));
         }
+        None => (path, Manifest::new(cluster, node)),
     };
     let archived_to = manifest.range().map_or(Lsn::ZERO, |(_, end)| end);
     let mut segments = Vec::new();
     for sealed in &sealed {
         if sealed.link.first() >= archived_to {
-            let file = view.open(Dir::Wal, &sealed.link.name);
-            let bytes = file
-                .and_then(|file| file.len())
-                .map_err(Failure::io("a segment"))?;
+            let bytes = match view.open(Dir::Wal, &sealed.link.name).and_then(|file| file.len()) {
+                Ok(bytes) => bytes,
+                // A server removed it just now; copying finds that out, and everything is looked at again.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => 0,
+                Err(error) => return Err(Failure::io("a segment")(error)),
+            };
             segments.push(SegmentCopy {
                 sealed: sealed.clone(),
                 bytes,

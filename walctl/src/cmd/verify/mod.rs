@@ -22,6 +22,7 @@ pub(crate) use self::args::Args;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Out};
 use crate::progress::Meter;
+use crate::store;
 use crate::view::View;
 
 /// Judges and prints. A closed pipe changes nothing about the exit code: the verdict was asked for.
@@ -47,6 +48,9 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     if judgement.verdict == Verdict::New {
         // A mistyped path looks the same as a directory that waits for its first server.
         eprintln!("walctl: {}: there is no log here", args.dir.display());
+        for (history, _) in store::histories(&args.dir).unwrap_or_default() {
+            eprintln!("walctl: an archived log is in {}", history.display());
+        }
     }
     let is_wrong = deep.is_some_and(|deep| deep.count > 0);
     Ok(if is_wrong {
