@@ -8,7 +8,7 @@
 use std::io;
 
 use idem_protocol::control::{Control, Role};
-use idem_protocol::wal::{EpochReason, Record, Salt, SegmentHeader};
+use idem_protocol::wal::{EpochReason, Record, Salt, SegmentHeader, padded};
 use idem_protocol::{ClusterId, Epoch, HistoryEntry, Lsn, NodeId, UnixMs};
 
 use super::cases::Row;
@@ -229,10 +229,12 @@ fn take_over<S: Storage>(
         .expect("a log that starts has a control file");
     let lsn = judgement.end_lsn;
 
+    // A file that was cut within the zeros after its last frame gets them back: the next frame begins behind them.
+    let offset = padded(end.offset);
     let position = Position {
         segment_first: end.segment_first,
-        segment_bytes: end.segment_bytes,
-        offset: end.offset,
+        segment_bytes: end.segment_bytes.max(offset),
+        offset,
         lsn,
         holds_record: lsn > end.segment_first,
         last_seal: end.last_seal,
@@ -276,6 +278,7 @@ fn take_over<S: Storage>(
     if judgement.row != Row::A {
         repair::rewrite_tail(storage, end, tail)?;
     }
+    repair::complete_padding(storage, end)?;
     repair::sync_accepted(storage, judgement)?;
 
     let control = ControlFile::adopt(storage.clone(), found);

@@ -6,6 +6,7 @@
 use std::io;
 
 use idem_protocol::control::Control;
+use idem_protocol::wal::padded;
 use idem_protocol::{Lsn, UnixMs};
 
 use super::judgement::{Judgement, LogEnd};
@@ -181,6 +182,19 @@ pub(crate) fn rewrite_tail<S: Storage>(storage: &S, end: &LogEnd, tail: &TailIma
     zero_fill(&file, end.offset, tail.file_bytes()).map_err(failed)?;
     sync_file(storage, &file, Dir::Wal, &end.segment)?;
     Ok(())
+}
+
+/// Writes what is missing of the zeros between the last frame and the place of the next one. The caller syncs.
+pub(crate) fn complete_padding<S: Storage>(storage: &S, end: &LogEnd) -> Result<(), OpenError> {
+    let to = padded(end.offset);
+    if to <= end.segment_bytes {
+        return Ok(());
+    }
+    let what = || format!("writing {}", storage.describe(Dir::Wal, &end.segment));
+    let file = storage
+        .open_write(Dir::Wal, &end.segment)
+        .map_err(|error| OpenError::io(what(), error))?;
+    zero_fill(&file, end.offset, to).map_err(|error| OpenError::space(what(), to - end.offset, error))
 }
 
 /// Syncs everything that the verdict accepted: whatever follows may vouch for it.

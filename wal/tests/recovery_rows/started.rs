@@ -149,3 +149,22 @@ fn k_a_newest_segment_that_was_never_born() {
     disk.put(Dir::Wal, &segment_name(end(&disk)), b"IDEMWAL1 half a header");
     expect("half a header and nothing after it", &disk, &truth, Row::A);
 }
+
+#[test]
+fn a_file_that_ends_within_the_zeros_after_its_last_group() {
+    for clean in [false, true] {
+        let (whole, truth) = log(clean);
+        let name = newest(&whole);
+        let groups = frames(&whole, &name);
+        let (at, group) = *groups.iter().rfind(|(_, frame)| frame.count > 0).unwrap();
+        let end = at + usize::try_from(group.frame_bytes()).unwrap();
+        let used = at + 32 + usize::try_from(group.payload_bytes).unwrap();
+        assert!(used < end, "the last group has such zeros");
+        for length in used..=end {
+            let disk = SimDisk::from_image(&whole.image());
+            disk.truncate(Dir::Wal, &name, length);
+            let row = if clean { Row::A } else { Row::B };
+            expect(&format!("cut to {length} of {end} bytes"), &disk, &truth, row);
+        }
+    }
+}
