@@ -338,6 +338,20 @@ fn an_interrupted_repair_is_said_and_can_be_taken_back() {
 }
 
 #[test]
+fn what_root_repairs_belongs_to_the_directorys_owner() {
+    use std::os::unix::fs::{MetadataExt, chown};
+    let log = rotten();
+    if chown(log.path(), Some(12_345), Some(12_345)).is_err() {
+        return skip("only root gives files away");
+    }
+    let owner = || std::fs::metadata(log.path().join("control")).unwrap().uid();
+    assert_eq!(code(&repair(&log, &["--plan", "accept-loss", "--yes"])), 0);
+    assert_eq!(owner(), 12_345);
+    let output = undo(&backups(&log)[0]);
+    assert_eq!((code(&output), owner()), (0, 12_345), "{}", stderr(&output));
+}
+
+#[test]
 fn a_full_disk_is_said_in_bytes_and_changes_nothing() {
     let log = junk_at_the_end();
     // 200 kB of junk behind the log, so that the copy needs space.

@@ -3,11 +3,12 @@
 use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, chown};
 use std::path::{Path, PathBuf};
 
 use idem_protocol::UnixMs;
-use idem_wal::control::CONTROL_NAME;
+use idem_wal::control::{CONTROL_NAME, CONTROL_SPARE};
+use idem_wal::segment::SPARE_PREFIX;
 use idem_wal::storage::{Dir, DiskStorage};
 use jiff::Timestamp;
 
@@ -138,6 +139,10 @@ impl Backup {
                 Change::Cut { name, offset, .. } => line(&[overwrite(&copied, name, *offset).as_bytes()]),
             }
         }
+        line(&[control(
+            "if [ -e \"$D/CONTROL\" ]; then chown --reference=\"$D\" \"$D/CONTROL\" || true; fi",
+        )
+        .as_bytes()]);
         line(&[format!("rm -f \"$B/{UNFINISHED}\"").as_bytes()]);
         line(&[b"sync"]);
         script
@@ -181,6 +186,31 @@ impl Vault for Backup {
     }
 }
 
+/// Gives the new control file to whom the directory belongs: a repair by root must not keep the server out. What the server
+/// cannot read it will say, so that failing to do this is no failure of the repair.
+pub(super) fn give_to_owner(data: &Path) {
+    let Ok(owner) = fs::metadata(data) else { return };
+    for name in [CONTROL_NAME, CONTROL_SPARE] {
+        let path = data.join(name);
+        let is_other = |found: &fs::Metadata| (found.uid(), found.gid()) != (owner.uid(), owner.gid());
+        if fs::symlink_metadata(&path).is_ok_and(|found| found.is_file() && is_other(&found)) {
+            let _ = chown(&path, Some(owner.uid()), Some(owner.gid()));
+        }
+    }
+}
+
+/// What the spares of the log take up: no start uses those of an earlier one.
+pub(super) fn spare_bytes(data: &Path) -> u64 {
+    let entries = fs::read_dir(data.join(Dir::Wal.path()))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let spares = entries.filter(|entry| entry.file_name().as_bytes().starts_with(SPARE_PREFIX.as_bytes()));
+    spares
+        .filter_map(|entry| Some(entry.metadata().ok()?.blocks() * 512))
+        .sum()
+}
+
 /// Whether both lie on one file system. `wal` and `snap` may be mounts of their own.
 pub(super) fn renames(data: &Path, dir: Dir, backup: &Path) -> bool {
     let device = |path: &Path| fs::metadata(path).ok().map(|metadata| metadata.dev());
@@ -206,6 +236,8 @@ pub(super) fn unfinished(data: &Path) -> Vec<PathBuf> {
         .map(|entry| entry.path())
         .filter(|path| path.join(UNFINISHED).exists())
         .map(|path| path.join(UNDO))
+        // Without the script it stopped before it changed anything.
+        .filter(|script| script.exists())
         .collect();
     scripts.sort();
     scripts

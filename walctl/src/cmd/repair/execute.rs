@@ -87,7 +87,6 @@ pub(super) fn secure<S: Storage, V: Vault>(
     let after = replaced.or_else(|| control.clone()).or_else(unchanged);
     put(store, UNFINISHED, b"")?;
     put(store, MANIFEST, manifest)?;
-    put(store, UNDO, undo)?;
     if let Some(bytes) = &control {
         put(store, CONTROL_NAME, bytes)?;
     }
@@ -113,7 +112,9 @@ pub(super) fn secure<S: Storage, V: Vault>(
     for dir in [Dir::Wal, Dir::Snap, Dir::Root] {
         sync_dir(store, dir)?;
     }
-    Ok(())
+    // Last: where it is, everything that it needs is. Without it nothing has been changed yet.
+    put(store, UNDO, undo)?;
+    sync_dir(store, Dir::Root)
 }
 
 /// Makes the changes, and says so of each that is made.
@@ -130,9 +131,12 @@ pub(super) fn carry_out<S: Storage, V: Vault>(
                 ControlFile::create(storage.clone(), control.as_ref().clone())
                     .map_err(|error| at(what)(error.into_io()))?;
             }
-            Change::Header { name, header } => {
-                in_place(storage, name, |file| write_all_at(file, 0, &header.encode_page()))?;
-            }
+            Change::Header { name, header } => in_place(storage, name, |file| {
+                // A file that was cut short stays so: the copy could not make it short again.
+                let page = header.encode_page();
+                let there = usize::try_from(file.len()?).map_or(page.len(), |bytes| bytes.min(page.len()));
+                write_all_at(file, 0, &page[..there])
+            })?,
             Change::Move { dir, name, bytes } => move_away(storage, vault, *dir, name, *bytes)?,
             Change::Cut { name, offset, bytes } => {
                 in_place(storage, name, |file| zero_fill(file, *offset, offset + bytes))?;

@@ -176,36 +176,36 @@ fn needed_bytes(data: &Path, backup: &Path, proposal: &Proposal) -> u64 {
 
 /// Backup, then changes.
 fn repair(disk: &DiskStorage, args: &Args, proposed: &Proposed<'_>, plan: &Plan) -> Result<Backup, Failure> {
-    let needed = proposed.needed_bytes;
-    let no_space = |what: String| {
-        Failure::usage(format!(
-            "no space for the backup, nothing was changed: {needed} bytes are needed{what}; --backup DIR can be on another \
-             file system"
-        ))
-    };
-    if let Some(available) = proposed.available_bytes.filter(|available| *available < needed) {
-        return Err(no_space(format!(", {available} are free")));
+    let no_space = |why: &str| no_space(&args.dir, proposed.needed_bytes, why);
+    // Room for the small things is tried: more than is free may not be needed.
+    let copies = proposed.needed_bytes - BACKUP_ROOM_BYTES;
+    if let Some(available) = proposed.available_bytes.filter(|available| *available < copies) {
+        return Err(no_space(&format!("{available} are free")));
     }
     let now = SystemTime::now()
         .duration_since(SystemTime::UNIX_EPOCH)
         .unwrap_or(Duration::ZERO);
     let now = UnixMs::new(u64::try_from(now.as_millis()).unwrap_or(u64::MAX));
-    let backup = Backup::create(&args.dir, args.backup.as_deref(), now)?;
+    let backup =
+        Backup::create(&args.dir, args.backup.as_deref(), now).map_err(|failure| match &failure {
+            Failure::Io { source, .. } if is_full(source) => no_space(&failure.to_string()),
+            _ => failure,
+        })?;
     let mut manifest = Vec::new();
     report::json(&mut manifest, proposed).map_err(Failure::io("the backup's description"))?;
     let undo = backup.undo(&plan.changes);
     let secured = execute::secure(disk, &backup, proposed.judgement, &plan.changes, &undo, &manifest);
     if let Err(Trouble { what, source }) = secured {
         backup.discard();
-        return Err(match source.kind() {
-            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::WriteZero => {
-                no_space(format!(" ({what}: {source})"))
-            }
-            _ => Failure::io(format_args!("nothing was changed: {what}"))(source),
+        return Err(if is_full(&source) {
+            no_space(&format!("{what}: {source}"))
+        } else {
+            Failure::io(format_args!("nothing was changed: {what}"))(source)
         });
     }
     let mut made = 0;
     let carried = execute::carry_out(disk, &backup, &plan.changes, &mut |_| made += 1);
+    backup::give_to_owner(&args.dir);
     if let Err(Trouble { what, source }) = carried {
         let script = backup.path().join(execute::UNDO);
         return Err(Failure::io(format_args!(
@@ -215,4 +215,25 @@ fn repair(disk: &DiskStorage, args: &Args, proposed: &Proposed<'_>, plan: &Plan)
         ))(source));
     }
     Ok(backup)
+}
+
+fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{QuotaExceeded, StorageFull, WriteZero};
+    matches!(error.kind(), StorageFull | QuotaExceeded | WriteZero)
+}
+
+fn no_space(dir: &Path, needed_bytes: u64, why: &str) -> Failure {
+    let mut words = format!(
+        "no space for the backup, nothing was changed: {needed_bytes} bytes are needed ({why}); --backup DIR can be on \
+         another file system"
+    );
+    let spare_bytes = backup::spare_bytes(dir);
+    if spare_bytes > 0 {
+        let spares = dir.join("wal/spare-*");
+        words += &format!(
+            "; {} hold {spare_bytes} bytes, which no later start uses: they may be removed",
+            spares.display()
+        );
+    }
+    Failure::usage(words)
 }
