@@ -13,8 +13,8 @@ transactions\" and, with all other changes of keys, under the databases.
 Sizes and group sizes are counted in powers of two, times in steps that grow with the span of the log.
 
 The largest keys are those with the most bytes written, whatever became of them. Memory is bounded: up to {KEYS_KEPT} \
-different keys the numbers are exact. Beyond that they are least numbers, and \"at most\" says how much may be missing \
-from each; a key with more bytes than that is never missed.
+different keys the numbers are exact. Beyond that they are least numbers, with a word on how much may be missing from \
+each at most; a key is shown when it surely has more than that, and never missed when it has more than twice as much.
 
 Examples:
   walctl stat /var/lib/idemd

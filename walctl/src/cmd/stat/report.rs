@@ -294,10 +294,16 @@ fn step_words(step_ms: u64) -> String {
 }
 
 fn keys(out: &mut Out, report: &Report<'_>) -> io::Result<()> {
+    let missing = report.tally.keys.missing_bytes_max();
     if report.largest.is_empty() {
+        if missing > 0 {
+            writeln!(
+                out,
+                "\nno key stands out: none has surely more than {missing} bytes"
+            )?;
+        }
         return out.flush();
     }
-    let missing = report.tally.keys.missing_bytes_max();
     writeln!(
         out,
         "\nlargest keys\n{:>14} {:>16} {:>4}  key",
