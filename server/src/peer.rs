@@ -79,6 +79,9 @@ pub struct Peer {
     /// Memory of its input and output buffers, in bytes.
     input_bytes: Cell<usize>,
     output_bytes: Cell<usize>,
+    /// Something arrived since the last look at the time limits.
+    heard: Cell<bool>,
+    /// When something had arrived, as of that look.
     last_input: Cell<Instant>,
     partial_since: Cell<Option<Instant>>,
     stuck_since: Cell<Option<Instant>>,
@@ -102,6 +105,7 @@ impl Peer {
             leaves: Cell::new(false),
             input_bytes: Cell::new(0),
             output_bytes: Cell::new(0),
+            heard: Cell::new(false),
             last_input: Cell::new(now),
             partial_since: Cell::new(None),
             stuck_since: Cell::new(None),
@@ -172,6 +176,9 @@ impl Peer {
 
     /// Which of its time limits has passed.
     pub fn overdue(&self, now: Instant, idle_after: Duration) -> Option<DropReason> {
+        if self.heard.replace(false) {
+            self.last_input.set(now);
+        }
         let over = |since: Instant, limit: Duration| now.saturating_duration_since(since) > limit;
         if self
             .stuck_since
@@ -192,9 +199,10 @@ impl Peer {
         }
     }
 
-    /// Something arrived.
-    pub fn note_input(&self, now: Instant) {
-        self.last_input.set(now);
+    /// Something arrived. When, is noted by the next look at the time limits: reading the clock for each command costs more
+    /// than the second that it would be exact to.
+    pub fn note_input(&self) {
+        self.heard.set(true);
     }
 
     /// Whether a command has begun and is not complete.

@@ -4,7 +4,9 @@
 //! read again and again, a hundred times, before anybody else. Within it, a *stretch* is what is executed without
 //! releasing the core.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
+
+use crate::clock::boot_time;
 
 /// Commands executed in one turn.
 const COMMANDS_MAX: usize = 128;
@@ -26,7 +28,8 @@ pub struct Turn {
 /// What it has executed since it borrowed the core.
 #[derive(Debug)]
 pub struct Stretch {
-    began: Instant,
+    /// [`boot_time`] then.
+    began: Duration,
     executed: usize,
 }
 
@@ -57,15 +60,15 @@ impl Turn {
         let asks_time = !stretch.is_first() && stretch.executed.is_multiple_of(TIME_EVERY);
         self.commands >= COMMANDS_MAX
             || reply_bytes > REPLY_BYTES_MAX
-            || (asks_time && stretch.began.elapsed() > TIME_MAX)
+            || (asks_time && boot_time().saturating_sub(stretch.began) > TIME_MAX)
     }
 }
 
 impl Stretch {
-    /// Begins now.
-    pub fn begin() -> Stretch {
+    /// Begins at this [`boot_time`].
+    pub fn begin(boot: Duration) -> Stretch {
         Stretch {
-            began: Instant::now(),
+            began: boot,
             executed: 0,
         }
     }
@@ -83,14 +86,14 @@ mod tests {
     #[test]
     fn each_bound_ends_a_turn() {
         let mut turn = Turn::default();
-        let mut stretch = Stretch::begin();
+        let mut stretch = Stretch::begin(boot_time());
         assert!(!turn.is_over(&stretch, REPLY_BYTES_MAX));
         assert!(turn.is_over(&stretch, REPLY_BYTES_MAX + 1));
         (0..COMMANDS_MAX).for_each(|_| turn.note_command(&mut stretch));
         assert!(turn.is_over(&stretch, 0));
         turn.begin();
         let late = Stretch {
-            began: stretch.began - TIME_MAX * 2,
+            began: stretch.began.saturating_sub(TIME_MAX * 2),
             executed: TIME_EVERY,
         };
         assert!(turn.is_over(&late, 0));

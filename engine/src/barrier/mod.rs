@@ -109,11 +109,16 @@ impl Barrier {
 
     /// Replies that depend on this position or an earlier one may go out at `now`.
     pub fn position(&self, now: UnixMs) -> Lsn {
+        self.position_at(|| now)
+    }
+
+    /// As [`Barrier::position`]; the clock is only looked at where time matters.
+    pub fn position_at(&self, now: impl FnOnce() -> UnixMs) -> Lsn {
         let overdue = self.policy == Durability::Everysec
             && self
                 .times
                 .oldest_above(self.marks.synced(), self.marks.appended())
-                .is_some_and(|oldest| now.get().saturating_sub(oldest.get()) > UNSYNCED_AGE_MS_MAX);
+                .is_some_and(|oldest| now().get().saturating_sub(oldest.get()) > UNSYNCED_AGE_MS_MAX);
         if overdue {
             self.marks.synced()
         } else {

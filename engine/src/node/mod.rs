@@ -200,11 +200,16 @@ impl Node {
     /// Replies that depend on this position, or on less, may go out now. In `everysec` it can fall back while the disk is
     /// slow, and it moves with the time alone: ask again after a tick.
     pub fn barrier(&self, now: UnixMs) -> Lsn {
+        self.barrier_at(|| now)
+    }
+
+    /// As [`Node::barrier`]; the clock is only looked at where time matters, because each reply asks.
+    pub fn barrier_at(&self, now: impl FnOnce() -> UnixMs) -> Lsn {
         #[cfg(feature = "sabotage")]
         if self.config.sabotage == Sabotage::ReplyBeforeSync {
             return self.barrier.marks().appended();
         }
-        self.barrier.position(now)
+        self.barrier.position_at(now)
     }
 
     /// The time of the newest record.

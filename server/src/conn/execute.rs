@@ -8,6 +8,7 @@ use idem_protocol::resp::decode::Step;
 use idem_protocol::resp::encode::Reply;
 
 use super::{BACKPRESSURE_BYTES, Connection, Stopped};
+use crate::clock::boot_time;
 use crate::peer::{DropReason, SaveResult};
 use crate::socket;
 use crate::turn::Stretch;
@@ -30,8 +31,10 @@ impl Connection {
         }
         let mut core = self.shard.core.borrow_mut();
         let core = &mut *core;
-        let now = core.clock.now();
-        let mut stretch = Stretch::begin();
+        // One look at the clock for all that is executed now.
+        let boot = boot_time();
+        let now = core.clock.at(boot);
+        let mut stretch = Stretch::begin(boot);
         let waited = self.stopped == Stopped::Waits;
         let owed = self.replies.unsent_bytes();
         let mut consumed_any = false;

@@ -23,7 +23,6 @@ use std::io;
 use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
-use std::time::Instant;
 
 use idem_engine::Session;
 use idem_protocol::resp::decode::{Decoder, Limits};
@@ -220,7 +219,7 @@ impl Connection {
     fn send(&mut self) -> io::Result<()> {
         if !self.replies.is_empty() {
             let mut core = self.shard.core.borrow_mut();
-            let barrier = core.node.barrier(core.clock.now());
+            let barrier = core.node.barrier_at(|| core.clock.now());
             self.replies.release(barrier);
             if let Some(lsn) = self.replies.waits_for() {
                 core.peers.wait_for_barrier(&self.peer, lsn);
@@ -334,7 +333,7 @@ impl Connection {
             Ok(0) => self.at_end = true,
             Ok(count) => {
                 self.turn.note_read(count);
-                self.peer.note_input(Instant::now());
+                self.peer.note_input();
                 add(&self.shard.traffic.input, count);
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
