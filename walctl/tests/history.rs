@@ -5,8 +5,9 @@
 
 mod support;
 
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::process::Output;
+use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use idem_protocol::idem::IdemState::{Aborted, Completed, Pending};
@@ -472,6 +473,48 @@ fn a_log_that_a_server_is_writing_is_told_to_its_end() {
 }
 
 #[test]
+fn what_a_server_removes_meanwhile_is_a_note_and_the_key_is_unknown_after_it() {
+    let mut log = TestLog::new(0);
+    // Three of these fill a segment, and a dozen the pipe: a history that nobody reads stands still near its beginning.
+    let value = [b'v'; 20_000];
+    let mut write = |log: &mut TestLog, numbers: std::ops::Range<u64>| {
+        numbers.for_each(|number| _ = log.group(&[(number, 0, string(KEY, &value))]));
+    };
+    write(&mut log, 0..60);
+    let _server = DirLock::exclusive(log.path(), Duration::ZERO).unwrap();
+    let mut child = command(&[
+        "history",
+        log.path().to_str().unwrap(),
+        "pay:1",
+        "--json",
+        "--values",
+    ])
+    .stdout(Stdio::piped())
+    .stderr(Stdio::piped())
+    .spawn()
+    .unwrap();
+    let mut printed = BufReader::new(child.stdout.take().unwrap());
+    let mut text = String::new();
+    printed.read_line(&mut text).unwrap();
+    let segments = log.segments();
+    for path in &segments[..segments.len() - 3] {
+        std::fs::remove_file(path).unwrap();
+    }
+    log.group(&[(60, 0, idem(KEY, 900_000, Completed, b"fp", b"worker-1", b""))]);
+    printed.read_to_string(&mut text).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let words = stderr(&output);
+    assert_eq!(code(&output), 0, "{words}");
+    assert_eq!(words.matches("note: lsn").count(), 1, "{words}");
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert!(lines.len() > 10 && lines.len() < 61, "{}", lines.len());
+    assert_eq!(lines.last().unwrap()["event"], "completed");
+}
+
+#[test]
 fn a_damaged_log_is_told_up_to_the_damage_and_is_code_1() {
     let log = eventful();
     let whole = objects(&history(log.path(), "pay:1", &["--json"]));
@@ -489,8 +532,8 @@ fn looking_changes_nothing_and_a_closed_pipe_is_no_failure() {
     let log = eventful();
     let before = image(log.path());
     let mut child = command(&["history", log.path().to_str().unwrap(), "pay:1"])
-        .stdout(std::process::Stdio::piped())
-        .stderr(std::process::Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     drop(child.stdout.take());
