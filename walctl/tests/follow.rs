@@ -210,6 +210,39 @@ fn what_a_start_takes_back_is_announced_and_what_comes_instead_is_printed() {
 }
 
 #[test]
+fn going_back_over_segments_is_announced_from_where_the_logs_part() {
+    let mut log = TestLog::new(0);
+    for (number, key) in ["a", "b", "c", "d"].iter().enumerate() {
+        group(&mut log, number as u64, key);
+    }
+    // The fork: in the segment that is the newest now.
+    let fork = log.end();
+    let segment = log.segments().pop().unwrap();
+    let before = segment.with_extension("tmp");
+    fs::copy(&segment, &before).unwrap();
+    for (number, key) in ["e", "f", "g", "h", "i"].iter().enumerate() {
+        group(&mut log, 10 + number as u64, key);
+    }
+    let end = log.end();
+    let follow = Follow::start(log.path(), &[]);
+    follow.expect(&["EpochStart", "a", "b", "c", "d", "e", "f", "g", "h", "i"]);
+    // Later segments go, the newest one first; then the one with the fork gets what it held there.
+    let segments = log.segments();
+    assert!(segments.last() > Some(&segment));
+    for path in segments.iter().rev().take_while(|path| **path != segment) {
+        fs::remove_file(path).unwrap();
+    }
+    fs::rename(&before, &segment).unwrap();
+    let mut parts = vec![follow.note()];
+    // Depending on the moment, once for all of it or first for the later segments.
+    while !parts.last().unwrap().contains(&format!("goes on at lsn {fork}")) {
+        parts.push(follow.note());
+    }
+    assert!(parts[0].contains(&format!(" to {end}: ")), "{parts:?}");
+    assert_eq!(follow.stop(), [""; 0]);
+}
+
+#[test]
 fn a_segment_that_is_written_anew_with_the_same_records_is_the_same_log() {
     let mut log = TestLog::new(0);
     group(&mut log, 1, "a");
