@@ -89,7 +89,7 @@ fn a_record_that_no_server_writes_is_found_with_its_place_and_key() {
         assert_eq!(verdict["deep"]["findings"], 1);
         assert_eq!(code(&verify(&log, &[])), 0);
         let human = stdout(&verify(&log, &["--deep"]));
-        assert!(human.contains("1 findings") && human.contains(kind), "{human}");
+        assert!(human.contains("1 finding:") && human.contains(kind), "{human}");
     }
 }
 
@@ -326,4 +326,17 @@ fn a_log_in_use_is_judged_as_far_as_it_is_synced() {
         (0, &end.get().into())
     );
     assert_eq!(verdict["live"], true);
+}
+
+#[test]
+fn what_it_says_to_people_and_to_programs() {
+    let mut log = TestLog::new(0);
+    let [begun, done] = [IdemState::Pending, IdemState::Completed].map(|state| put(BINARY_KEY, state, 9_000));
+    log.group(&[(1, 3, begun), (2, 3, done), (3, 3, done)]);
+    for (name, options) in [
+        ("verify-deep.txt", &["--deep"][..]),
+        ("verify-deep.jsonl", &["--deep", "--json"]),
+    ] {
+        check_golden(name, &stdout(&verify(&log, options)));
+    }
 }

@@ -8,9 +8,11 @@ use std::path::{Path, PathBuf};
 use std::process::Output;
 use std::time::Duration;
 
+use idem_protocol::snapshot::SnapshotTrailer;
 use idem_wal::lock::DirLock;
 use serde_json::Value;
 use support::histories::{Rng, records};
+use support::snapshots::{cluster_of, write_snapshot};
 use support::*;
 
 fn diff(a: &Path, b: &Path, options: &[&str]) -> Output {
@@ -285,4 +287,52 @@ fn directories_in_use_are_compared_as_far_as_they_are_written() {
     let found = check("live", a.path(), b.path(), &[], 0);
     assert_eq!((&found["to_lsn"], &found["from_lsn"]), (&end.into(), &0.into()));
     assert!([&"A".into(), &Value::Null].contains(&&found["goes_on"]));
+}
+
+#[test]
+fn rot_below_the_snapshot_is_no_equality_either() {
+    let [a, b] = pair(|_, _| vec![b'v'; 9_000]);
+    let all = records(a.path());
+    let last = all.last().unwrap();
+    let trailer = SnapshotTrailer {
+        end_lsn: last.end,
+        end_crc: last.raw().crc,
+        log_time: last.time,
+        ..SnapshotTrailer::default()
+    };
+    write_snapshot(a.path(), cluster_of(a.path()), last.end, &[], trailer);
+    let oldest = &a.segments()[0];
+    let mut bytes = std::fs::read(oldest).unwrap();
+    bytes[20_000] ^= 1;
+    std::fs::write(oldest, bytes).unwrap();
+    assert_eq!(code(&walctl(&["verify", a.path().to_str().unwrap()])), 0);
+    let found = check("below", a.path(), b.path(), &[], 4);
+    assert_eq!(found["reason"], "damage");
+    let words = stderr(&diff(a.path(), b.path(), &[]));
+    assert!(words.contains("below the snapshot"), "{words}");
+}
+
+#[test]
+fn what_it_says_to_people_and_to_programs() {
+    let other = pair(|side, at| {
+        if (side, at) == (1, 3) {
+            b"volue".to_vec()
+        } else {
+            b"value".to_vec()
+        }
+    });
+    let mut longer = pair(|_, _| b"value".to_vec());
+    longer[1].group(&[(100, 0, string(b"more", b"value"))]);
+    for (name, [a, b], options) in [
+        ("diff-record.txt", &other, &[][..]),
+        ("diff-record.jsonl", &other, &["--json"]),
+        ("diff-equal.txt", &longer, &[]),
+        ("diff-equal.jsonl", &longer, &["--json"]),
+        ("diff-exact.txt", &longer, &["--exact"]),
+        ("diff-exact.jsonl", &longer, &["--exact", "--json"]),
+    ] {
+        let text = stdout(&diff(a.path(), b.path(), options));
+        let text = text.replace(a.path().to_str().unwrap(), "A");
+        check_golden(name, &text.replace(b.path().to_str().unwrap(), "B"));
+    }
 }

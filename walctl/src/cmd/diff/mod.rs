@@ -101,12 +101,14 @@ fn damage(view: &View, side: &Side, path: &Path) -> Result<Option<Exit>, Failure
         );
         return Ok(None);
     }
+    if judgement.verdict.starts() {
+        eprintln!(
+            "walctl: {path}: {complaint}\nwalctl: {path}: it is below the snapshot that a start would read ({letter} {word})"
+        );
+        return Ok(Some(Exit::Rot));
+    }
     eprintln!("walctl: {path}: {complaint}\nwalctl: the verdict is {letter} {word}: walctl verify {path}");
-    Ok(Some(match judgement.verdict.into() {
-        // The log before its snapshot has a gap: a start does not need it, and a comparison does.
-        Exit::Clean | Exit::TornTail | Exit::UnprovenTail => Exit::Hole,
-        refused => refused,
-    }))
+    Ok(Some(judgement.verdict.into()))
 }
 
 /// Whether the verdict was about this place. The one of a live directory vouches for less than was read.

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 
 use idem_protocol::Lsn;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::Value;
 
 use super::Args;
 use super::compare::Difference;
@@ -72,28 +73,58 @@ fn sentence(difference: &Difference) -> String {
     }
 }
 
+/// The object for equal sides, and the one for others.
+#[derive(Serialize)]
+struct EqualLine {
+    equal: bool,
+    to_lsn: u64,
+    from_lsn: u64,
+    /// The side that goes on behind `to_lsn`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    goes_on: Option<&'static str>,
+}
+
+#[derive(Serialize)]
+struct DifferentLine<'a> {
+    equal: bool,
+    first_lsn: u64,
+    reason: &'static str,
+    message: String,
+    /// The records there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    a: Option<&'a Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    b: Option<&'a Value>,
+}
+
 /// One object.
 pub(super) fn json(out: &mut Out, answer: &Answer) -> io::Result<()> {
-    let value = match (answer, answer.difference()) {
-        (Answer::Equal { from, to, goes_on }, _) => {
-            let mut value = json!({"equal": true, "to_lsn": to.get(), "from_lsn": from.get()});
-            if let Some(side) = goes_on {
-                value["goes_on"] = (*side).into();
-            }
-            value
-        }
-        (answer, difference) => {
-            let (lsn, word, words) = difference.expect("whatever is not equal differs");
-            let mut value = json!({"equal": false, "first_lsn": lsn.get(), "reason": word, "message": words});
-            if let Answer::Differs(Difference::Record { found, .. }) = answer {
-                for (name, found) in ["a", "b"].into_iter().zip(&**found) {
-                    value[name] = found.as_ref().map_or(Value::Null, |found| found.json.clone());
-                }
-            }
-            value
-        }
-    };
-    serde_json::to_writer(&mut *out, &value)?;
+    if let Answer::Equal { from, to, goes_on } = answer {
+        let line = EqualLine {
+            equal: true,
+            to_lsn: to.get(),
+            from_lsn: from.get(),
+            goes_on: *goes_on,
+        };
+        serde_json::to_writer(&mut *out, &line)?;
+    } else {
+        let (lsn, reason, message) = answer.difference().expect("whatever is not equal differs");
+        let [a, b] = match answer {
+            Answer::Differs(Difference::Record { found, .. }) => found
+                .each_ref()
+                .map(|found| found.as_ref().map(|found| &found.json)),
+            _ => [None, None],
+        };
+        let line = DifferentLine {
+            equal: false,
+            first_lsn: lsn.get(),
+            reason,
+            message,
+            a,
+            b,
+        };
+        serde_json::to_writer(&mut *out, &line)?;
+    }
     out.write_all(b"\n")?;
     out.flush()
 }

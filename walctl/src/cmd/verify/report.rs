@@ -324,6 +324,7 @@ fn write_deep(out: &mut Out, deep: &Deep) -> io::Result<()> {
     let tone = if deep.count == 0 { Tone::Good } else { Tone::Bad };
     let findings = match deep.count {
         0 => "nothing is wrong".to_owned(),
+        1 => "1 finding".to_owned(),
         count => format!("{count} findings"),
     };
     writeln!(

@@ -136,7 +136,10 @@ mod tests {
 
     const NOW: UnixMs = UnixMs::new(1_000);
 
-    fn put(state: IdemState, deadline: u64, tokens: (&'static [u8], &'static [u8])) -> Record<'static> {
+    /// Fingerprint and owner.
+    type Tokens = (&'static [u8], &'static [u8]);
+
+    fn put(state: IdemState, deadline: u64, tokens: Tokens) -> Record<'static> {
         let result: &[u8] = if state == IdemState::Completed { b"r" } else { b"" };
         Record::IdempotencyPut {
             key: b"k",
@@ -161,8 +164,9 @@ mod tests {
     #[test]
     fn what_a_server_would_not_have_written_is_a_breach() {
         use IdemState::{Aborted, Completed, Pending};
-        let ours: (&[u8], &[u8]) = (b"f", b"o");
-        let (owner, print): ((&[u8], &[u8]), (&[u8], &[u8])) = ((b"f", b"p"), (b"g", b"o"));
+        let ours: Tokens = (b"f", b"o");
+        let owner: Tokens = (b"f", b"p");
+        let print: Tokens = (b"g", b"o");
         let flush = Record::FlushAll;
         for (before, record, expected) in [
             // Life as it should be.
