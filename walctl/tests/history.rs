@@ -477,10 +477,9 @@ fn what_a_server_removes_meanwhile_is_a_note_and_the_key_is_unknown_after_it() {
     let mut log = TestLog::new(0);
     // Three of these fill a segment, and a dozen the pipe: a history that nobody reads stands still near its beginning.
     let value = [b'v'; 20_000];
-    let mut write = |log: &mut TestLog, numbers: std::ops::Range<u64>| {
-        numbers.for_each(|number| _ = log.group(&[(number, 0, string(KEY, &value))]));
-    };
-    write(&mut log, 0..60);
+    for number in 0..60 {
+        log.group(&[(number, 0, string(KEY, &value))]);
+    }
     let _server = DirLock::exclusive(log.path(), Duration::ZERO).unwrap();
     let mut child = command(&[
         "history",
