@@ -262,7 +262,7 @@ fn write_plan(out: &mut Out, proposed: &Proposed<'_>, plan: &Plan) -> io::Result
     if plan.changes.is_empty() {
         writeln!(out, "  nothing has to be changed")?;
     }
-    write_loss(out, proposed.loss, plan)?;
+    write_loss(out, proposed, plan)?;
     writeln!(
         out,
         "then      {} (row {}), the log ends at lsn {}, {}",
@@ -289,7 +289,8 @@ fn write_plan(out: &mut Out, proposed: &Proposed<'_>, plan: &Plan) -> io::Result
     )
 }
 
-fn write_loss(out: &mut Out, loss: &Loss, plan: &Plan) -> io::Result<()> {
+fn write_loss(out: &mut Out, proposed: &Proposed<'_>, plan: &Plan) -> io::Result<()> {
+    let loss = proposed.loss;
     if plan.cuts.end.is_none() && plan.cuts.surplus.is_empty() {
         return writeln!(out, "lost      nothing of the log");
     }
@@ -327,7 +328,12 @@ fn write_loss(out: &mut Out, loss: &Loss, plan: &Plan) -> io::Result<()> {
     } else {
         ""
     };
-    writeln!(out, "{more}")
+    writeln!(
+        out,
+        "{more}\n          to see it all: walctl dump {} --from-lsn {} --past-damage",
+        proposed.dir.display(),
+        loss.from
+    )
 }
 
 fn in_words(change: &Change, kind: Kind) -> String {
