@@ -504,12 +504,18 @@ fn what_a_server_removes_meanwhile_is_a_note_and_the_key_is_unknown_after_it() {
     let output = child.wait_with_output().unwrap();
     let words = stderr(&output);
     assert_eq!(code(&output), 0, "{words}");
-    assert_eq!(words.matches("note: lsn").count(), 1, "{words}");
     let lines: Vec<Value> = text
         .lines()
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
-    assert!(lines.len() > 10 && lines.len() < 61, "{}", lines.len());
+    // The reader goes on while the files go, so that it may come to a gap more than once.
+    let times: Vec<u64> = lines
+        .iter()
+        .map(|line| line["time_ms"].as_u64().unwrap())
+        .collect();
+    let gaps = times.windows(2).filter(|pair| pair[1] != pair[0] + 1).count();
+    assert!(gaps > 0, "the pipe had room for everything");
+    assert_eq!(words.matches("note: lsn").count(), gaps, "{words}");
     assert_eq!(lines.last().unwrap()["event"], "completed");
 }
 
