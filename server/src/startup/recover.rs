@@ -179,7 +179,7 @@ fn refusal(judgement: &Judgement, options: &Options, by_option: bool) -> String 
     }
     write!(
         text,
-        "\nnothing was changed; `walctl verify {dir}` shows everything that was found"
+        "\nnothing was changed; `walctl verify {dir}` shows everything that was found, `walctl repair {dir}` what can be done about it"
     )
     .expect("a string takes every write");
     text

@@ -18,7 +18,9 @@ mod walk;
 use std::sync::Arc;
 
 use idem_protocol::Lsn;
+use idem_protocol::wal::parse_segment_name;
 use idem_wal::reader::LogReader;
+use idem_wal::storage::{Dir, Storage};
 
 pub(crate) use self::args::Args;
 use crate::exit::{Exit, Failure};
@@ -38,6 +40,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let filter = Filter::new(args);
     let out = Out::stdout(!args.json).beside(Arc::clone(&meter));
     let mut printer = Printer::new(out, args);
+    note_beginning(&view, args)?;
     let mut walk = Walk::new(args, &view, &filter, &mut printer, &meter)?;
     let reader = LogReader::open(&view, args.from_lsn.unwrap_or(Lsn::ZERO))
         .map_err(Failure::io(args.dir.display()))?;
@@ -80,6 +83,19 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     } else {
         Exit::Failed
     })
+}
+
+/// What was asked for may lie in log that is no longer kept: nothing printed is then not nothing that happened.
+fn note_beginning(view: &View, args: &Args) -> Result<(), Failure> {
+    let names = view.list(Dir::Wal).map_err(Failure::io(args.dir.display()))?;
+    let first = names.iter().filter_map(|name| parse_segment_name(name)).min();
+    if let Some(first) = first.filter(|first| args.from_lsn.unwrap_or(Lsn::ZERO) < *first) {
+        eprintln!(
+            "walctl: note: the log is kept from lsn {first} on; of what was before, walctl replay shows what is left, in the \
+             snapshots"
+        );
+    }
+    Ok(())
 }
 
 /// Times are easily given in another unit or zone than was meant: says what was understood.

@@ -1,0 +1,107 @@
+use super::*;
+use crate::storage::durable::{read_all, replace_file, write_all_at, zero_fill};
+
+#[test]
+fn files_and_names_do_what_the_trait_says() {
+    let directory = tempfile::tempdir().unwrap();
+    let storage = DiskStorage::open(directory.path()).unwrap();
+    storage.create_dir(Dir::Wal).unwrap();
+    storage.create_dir(Dir::Wal).unwrap();
+    let file = storage.create(Dir::Wal, "b").unwrap();
+    zero_fill(&file, 0, 600_000).unwrap();
+    write_all_at(&file, 599_998, b"end").unwrap();
+    file.sync_data().unwrap();
+    file.sync_all().unwrap();
+    assert_eq!(file.len().unwrap(), 600_001);
+    storage.rename(Dir::Wal, "b", "a").unwrap();
+    storage.sync_dir(Dir::Wal).unwrap();
+    let bytes = read_all(&storage.open(Dir::Wal, "a").unwrap()).unwrap();
+    assert!(bytes.ends_with(b"\0end") && bytes[..599_998].iter().all(|byte| *byte == 0));
+    storage.open_write(Dir::Wal, "a").unwrap().set_len(3).unwrap();
+    assert_eq!(storage.open(Dir::Wal, "a").unwrap().len().unwrap(), 3);
+    assert!(
+        storage.open(Dir::Wal, "a").unwrap().write_at(0, b"x").is_err(),
+        "opened for reading"
+    );
+    replace_file(&storage, Dir::Root, "control", "control.tmp", b"new").unwrap();
+    assert_eq!(storage.list(Dir::Root).unwrap(), ["control", "wal"]);
+    storage.remove(Dir::Wal, "a").unwrap();
+    assert_eq!(storage.list(Dir::Wal).unwrap(), Vec::<String>::new());
+    assert_eq!(
+        storage.list(Dir::Snap).unwrap(),
+        Vec::<String>::new(),
+        "a missing directory is empty"
+    );
+}
+
+#[test]
+fn after_a_failed_sync_no_handle_changes_anything() {
+    let directory = tempfile::tempdir().unwrap();
+    let storage = DiskStorage::open(directory.path()).unwrap();
+    let other = storage.clone();
+    let file = other.create(Dir::Root, "a").unwrap();
+    file.write_at(0, b"x").unwrap();
+    assert!(
+        storage.sync_dir(Dir::Diverged).is_err(),
+        "there is no such directory"
+    );
+    assert!(file.write_at(1, b"y").is_err());
+    assert!(file.sync_data().is_err() && file.sync_all().is_err() && file.set_len(0).is_err());
+    assert!(other.create(Dir::Root, "b").is_err());
+    assert!(other.rename(Dir::Root, "a", "b").is_err());
+    assert!(other.remove(Dir::Root, "a").is_err());
+    assert!(other.sync_dir(Dir::Root).is_err());
+    assert_eq!(read_all(&other.open(Dir::Root, "a").unwrap()).unwrap(), b"x");
+}
+
+#[test]
+fn a_file_that_was_taken_away_is_noticed() {
+    let directory = tempfile::tempdir().unwrap();
+    let storage = DiskStorage::open(directory.path()).unwrap();
+    storage.create_dir(Dir::Wal).unwrap();
+    let file = storage.create(Dir::Wal, "a").unwrap();
+    let (wal, aside) = (directory.path().join("wal"), directory.path().join("aside"));
+    let in_place = || storage.is_in_place(Dir::Wal, "a", &file, 3).unwrap();
+    assert!(!in_place(), "it is too short");
+    file.write_at(0, b"abc").unwrap();
+    assert!(in_place());
+    // The directory moved, a copy in its place, and everything back again.
+    std::fs::rename(&wal, &aside).unwrap();
+    assert!(!in_place());
+    std::fs::create_dir(&wal).unwrap();
+    std::fs::copy(aside.join("a"), wal.join("a")).unwrap();
+    assert!(!in_place());
+    std::fs::remove_dir_all(&wal).unwrap();
+    std::fs::rename(&aside, &wal).unwrap();
+    assert!(in_place());
+    std::fs::remove_file(wal.join("a")).unwrap();
+    assert!(!in_place());
+}
+
+#[test]
+fn what_is_no_directory_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
+    std::fs::write(&file, b"").unwrap();
+    assert!(DiskStorage::open(&file).is_err());
+    assert!(DiskStorage::create(&file).is_err());
+    assert!(DiskStorage::create(&file.join("below")).is_err());
+    assert!(DiskStorage::open(&directory.path().join("missing")).is_err());
+    let storage = DiskStorage::open(directory.path()).unwrap();
+    std::fs::write(directory.path().join("wal"), b"").unwrap();
+    assert!(storage.create_dir(Dir::Wal).is_err());
+    assert!(
+        storage.list(Dir::Wal).is_err(),
+        "a file in the way is no empty directory"
+    );
+}
+
+#[cfg(feature = "sabotage")]
+#[test]
+fn the_sabotaged_disk_syncs_no_directory() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut storage = DiskStorage::open(directory.path()).unwrap();
+    assert!(storage.sync_dir(Dir::Wal).is_err(), "there is none");
+    storage.set_sabotage_no_directory_sync();
+    assert!(storage.clone().sync_dir(Dir::Wal).is_ok());
+}
