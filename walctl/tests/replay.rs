@@ -9,10 +9,7 @@ use std::time::Duration;
 
 use idem_engine::Keyspace;
 use idem_engine::digest::digest;
-use idem_protocol::escape::unescape;
-use idem_protocol::idem::{IdemRecord, IdemState};
-use idem_protocol::wal::{DeleteReason, Pairs, Record, Strings};
-use idem_protocol::{Deadline, Lsn, UnixMs};
+use idem_protocol::{Lsn, UnixMs};
 use idem_wal::lock::DirLock;
 use serde_json::Value as Json;
 use support::histories::{Logged, Model, records};
@@ -354,72 +351,6 @@ fn an_export_has_every_live_key_and_replaces_nothing_unasked() {
     );
 }
 
-/// The record of a line of `dump --json --values`, applied.
-fn apply_line(keyspace: &mut Keyspace, line: &Json) {
-    let bytes = |value: &Json| unescape(value.as_str().unwrap_or_default()).unwrap();
-    let list = |value: &Json| value.as_array().cloned().unwrap_or_default();
-    let key = bytes(&line["key"]);
-    let value = bytes(&line["value"]);
-    let (fingerprint, owner, result) = (
-        bytes(&line["fingerprint"]),
-        bytes(&line["owner"]),
-        bytes(&line["result"]),
-    );
-    let deadline = line["deadline_ms"].as_u64().map_or(Deadline::NONE, Deadline::at);
-    let pairs: Vec<(Vec<u8>, Vec<u8>)> = list(&line["value"])
-        .iter()
-        .map(|pair| (bytes(&pair[0]), bytes(&pair[1])))
-        .collect();
-    let pairs: Vec<(&[u8], &[u8])> = pairs
-        .iter()
-        .map(|(field, value)| (&field[..], &value[..]))
-        .collect();
-    let fields: Vec<Vec<u8>> = list(&line["value"]).iter().map(bytes).collect();
-    let fields: Vec<&[u8]> = fields.iter().map(|field| &field[..]).collect();
-    let record = match line["name"].as_str().unwrap() {
-        "StringPut" => Record::StringPut {
-            key: &key,
-            deadline,
-            value: &value,
-        },
-        "Delete" => Record::Delete {
-            reason: DeleteReason::Command,
-            key: &key,
-        },
-        "DeadlinePut" => Record::DeadlinePut { key: &key, deadline },
-        "HashPut" => Record::HashPut {
-            key: &key,
-            deadline,
-            fields: Pairs::from(&pairs[..]),
-        },
-        "HashDelete" => Record::HashDelete {
-            key: &key,
-            fields: Strings::from(&fields[..]),
-        },
-        "FlushDb" => Record::FlushDb,
-        "FlushAll" => Record::FlushAll,
-        "IdempotencyPut" => Record::IdempotencyPut {
-            key: &key,
-            deadline,
-            record: IdemRecord {
-                state: match line["state"].as_str().unwrap() {
-                    "pending" => IdemState::Pending,
-                    "completed" => IdemState::Completed,
-                    _ => IdemState::Aborted,
-                },
-                fingerprint: &fingerprint,
-                owner: &owner,
-                result: &result,
-            },
-        },
-        "EpochStart" | "Clock" => return,
-        other => panic!("{other} is in no log here"),
-    };
-    let db = line["db"].as_u64().unwrap_or_default();
-    let time = UnixMs::new(line["time_ms"].as_u64().unwrap());
-    keyspace.apply(time, u8::try_from(db).unwrap(), &record);
-}
-
 #[test]
 fn a_state_that_is_built_from_the_lines_of_a_dump_is_the_one_of_a_replay() {
     for seed in 20..26 {
@@ -428,7 +359,9 @@ fn a_state_that_is_built_from_the_lines_of_a_dump_is_the_one_of_a_replay() {
         assert_eq!(code(&output), 0, "{}", stderr(&output));
         let lines = objects(&output);
         let mut keyspace = Keyspace::new(256, [1; 4]);
-        lines.iter().for_each(|line| apply_line(&mut keyspace, line));
+        lines
+            .iter()
+            .for_each(|line| rebuild::apply_line(&mut keyspace, line));
         let time = UnixMs::new(lines.last().unwrap()["time_ms"].as_u64().unwrap());
         let expected = digest(&keyspace, time).to_string();
         assert_eq!(totals(log.path(), &[])["digest"], expected, "seed {seed}");

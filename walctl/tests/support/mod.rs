@@ -7,7 +7,9 @@
     reason = "each test file uses a part of this, and a wrong test may panic"
 )]
 
+pub mod golden;
 pub mod histories;
+pub mod rebuild;
 pub mod snapshots;
 
 use std::collections::BTreeMap;
@@ -36,11 +38,18 @@ pub struct TestLog {
     opened: Option<Opened<DiskStorage>>,
     seed: u8,
     spares: u32,
+    segment_bytes: u64,
+    /// When it is opened, in milliseconds after [`START_MS`]; or at the log's time, when that is later.
+    now_ms: u64,
 }
 
 impl TestLog {
     /// A new log with an EpochStart of [`START_MS`]; another `seed` makes another node and cluster.
     pub fn new(seed: u8) -> TestLog {
+        TestLog::with(seed, SEGMENT_BYTES, 0)
+    }
+
+    fn with(seed: u8, segment_bytes: u64, now_ms: u64) -> TestLog {
         let directory = tempfile::tempdir().unwrap();
         let storage = DiskStorage::create(directory.path()).unwrap();
         let mut log = TestLog {
@@ -49,6 +58,8 @@ impl TestLog {
             opened: None,
             seed,
             spares: 0,
+            segment_bytes,
+            now_ms,
         };
         log.reopen();
         log
@@ -65,8 +76,8 @@ impl TestLog {
         let judgement = judge(&self.storage, &options, &mut Ignore);
         let mut next = self.seed;
         let params = OpenParams {
-            now: UnixMs::new(START_MS),
-            segment_bytes: SEGMENT_BYTES,
+            now: UnixMs::new(START_MS + self.now_ms),
+            segment_bytes: self.segment_bytes,
             entropy: Box::new(move || {
                 next = next.wrapping_add(1);
                 [next; 16]
