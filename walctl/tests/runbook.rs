@@ -2,7 +2,7 @@
 //!
 //! Method: each fenced `console` block is run, and what it prints is compared with what stands there.
 //!
-//! * `$ walctl …` is a command; `cp`, `mv` and `sh` may stand there, too, where an answer needs them. The lines below it are
+//! * `$ walctl …` is a command; `cp` may stand there, too, where an answer needs it. The lines below it are
 //!   its stdout, then its stderr; `? 4` as the last of them is its exit code, which is 0 otherwise.
 //! * `[..]` stands for any text within a line, `...` alone for any lines.
 //! * Absolute paths are those of a reader's machine, and lie below a temporary directory here.
@@ -153,7 +153,7 @@ impl Machine {
         let (program, arguments) = step.words.split_first().ok_or("no command")?;
         let program = match program.as_str() {
             "walctl" => env!("CARGO_BIN_EXE_walctl"),
-            "cp" | "mv" | "sh" => program,
+            "cp" => program,
             other => return Err(format!("{other} is not run here")),
         };
         let arguments = arguments.iter().map(|word| match word.starts_with('/') {
