@@ -22,8 +22,8 @@ const ATTEMPTS: usize = 4;
 
 /// Below this a p99 is good whatever it was before. It is a little more than a slice of the scheduler (3 ms): beside a
 /// compiler, which an attack on one core drives to the other, a woken thread waits for as long. (Measured with the log in
-/// memory, undisturbed 0.2 ms: 2 to 3 ms beside values of 8 MiB and commands of a million arguments, below 1 ms beside all
-/// other attacks.)
+/// memory, undisturbed 0.2 ms: 2.4 ms beside values of 8 MiB, 0.8 ms beside commands of a million arguments, at most 0.4 ms beside
+/// all other attacks.)
 const FLOOR: Duration = Duration::from_millis(5);
 
 /// How long anything may take that comes after an attack.
