@@ -21,6 +21,15 @@
 
 #![forbid(unsafe_code)]
 
+/// The standard one panics when stderr cannot be written to: a reader that has closed the pipe, a full disk. Whether anybody
+/// reads what is said changes nothing about what was done, nor about the exit code.
+macro_rules! eprintln {
+    ($($words:tt)*) => {{
+        use std::io::Write as _;
+        let _ = writeln!(std::io::stderr(), $($words)*);
+    }};
+}
+
 mod chain;
 mod cli;
 mod cmd;

@@ -434,3 +434,23 @@ fn a_full_disk_keeps_what_was_copied_and_no_half_of_a_file() {
         "{text}"
     );
 }
+
+#[test]
+fn an_archive_of_nothing_or_in_the_directory_itself_is_a_mistake() {
+    let log = sample();
+    let empty = tempfile::tempdir().unwrap();
+    let store = tempfile::tempdir().unwrap();
+    let inside = log.path().join("wal/store");
+    let inside = inside.to_str().unwrap();
+    let check = |dir: &std::path::Path, into: &str, words: &str| {
+        let output = walctl(&["archive", dir.to_str().unwrap(), "--into", into, "--yes"]);
+        assert_eq!(code(&output), 1, "{}", stderr(&output));
+        assert!(stderr(&output).contains(words), "{}", stderr(&output));
+    };
+    check(log.path(), inside, "in the data directory");
+    check(
+        empty.path(),
+        store.path().to_str().unwrap(),
+        "there is no log here",
+    );
+}

@@ -280,3 +280,36 @@ fn the_lines_of_a_dump_make_the_state_of_a_replay() {
     // All that starts with a log from lsn 0 on: three of row A, three of B, and C, D, E; and a damaged snapshot.
     assert_eq!(compared, 10);
 }
+
+#[test]
+fn a_target_beyond_the_log_is_never_reached() {
+    write_directories();
+    for (name, ..) in TABLE {
+        let kept = golden::kept().join(name);
+        let dir = kept.to_str().unwrap();
+        for target in [["--to-lsn", "99999999"], ["--to-time", "2040-01-01T00:00:00Z"]] {
+            let output = walctl(&[&["replay", dir, "--json"][..], &target].concat());
+            assert_ne!(code(&output), 0, "{name} {target:?}: {}", stderr(&output));
+            assert_eq!(stdout(&output), "", "{name}");
+        }
+    }
+}
+
+#[test]
+fn log_below_the_snapshots_may_be_damaged_and_what_is_above_is_judged() {
+    let out = tempfile::tempdir().unwrap();
+    golden::copy("two-snapshots", out.path());
+    let names = std::fs::read_dir(out.path().join("wal")).unwrap();
+    let mut segments: Vec<PathBuf> = names.map(|entry| entry.unwrap().path()).collect();
+    segments.sort();
+    let mut bytes = std::fs::read(&segments[0]).unwrap();
+    bytes[4200] ^= 1;
+    std::fs::write(&segments[0], bytes).unwrap();
+    let output = walctl(&["verify", "--deep", out.path().to_str().unwrap()]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("log before it is damaged"),
+        "{}",
+        stderr(&output)
+    );
+}

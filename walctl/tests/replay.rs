@@ -342,6 +342,13 @@ fn an_export_has_every_live_key_and_replaces_nothing_unasked() {
     );
     let names = std::fs::read_dir(out.path()).unwrap().count();
     assert_eq!(names, 1, "no temporary file is left");
+    let inside = log.path().join("control");
+    check_refused(
+        log.path(),
+        &["--export", inside.to_str().unwrap(), "--yes"],
+        1,
+        &["in the data directory"],
+    );
     let nowhere = out.path().join("missing/state.jsonl");
     check_refused(
         log.path(),

@@ -353,9 +353,35 @@ fn killed_or_without_room_it_leaves_nothing_that_starts_and_nothing_in_the_way()
         assert_eq!(output.status.code(), None, "killed: {}", stderr(&output));
         assert!(into.join("restore.incomplete").exists());
         let verdict = code(&walctl(&["verify", into.to_str().unwrap()]));
-        // Before the segment has its name, the directory is as empty as it was.
-        assert_eq!(verdict, if number == 0 { 0 } else { 5 });
+        assert_eq!(verdict, 5);
         assert_eq!(restored(log.path(), &into, &["--to-lsn", &lsn])["keys"], 6);
         assert_eq!(json(&["verify", into.to_str().unwrap(), "--json"])["letter"], "A");
+    }
+}
+
+/// Whatever a restore left, nothing starts there, and the next one begins anew.
+#[test]
+fn a_directory_in_which_a_restore_was_interrupted_is_refused_until_it_is_repeated() {
+    let log = sample();
+    let out = tempfile::tempdir().unwrap();
+    let into = out.path().join("new");
+    let (source, into) = (log.path().to_str().unwrap(), into.to_str().unwrap());
+    let end = json(&["verify", source, "--json"])["end_lsn"].to_string();
+    let restore = || walctl(&["restore", source, "--into", into, "--to-lsn", &end, "--yes"]);
+    std::fs::create_dir(into).unwrap();
+    let mark = std::path::Path::new(into).join("restore.incomplete");
+    for _ in 0..2 {
+        // First with nothing else, then with all of a restore whose last step is missing.
+        std::fs::write(&mark, b"").unwrap();
+        let output = walctl(&["verify", into]);
+        assert_eq!(code(&output), 5, "{}", stdout(&output));
+        assert!(
+            stdout(&output).contains("restore can be repeated"),
+            "{}",
+            stdout(&output)
+        );
+        let output = restore();
+        assert_eq!(code(&output), 0, "{}", stderr(&output));
+        assert_eq!(code(&walctl(&["verify", into])), 0);
     }
 }

@@ -4,10 +4,10 @@ use idem_protocol::wal::{FrameHeader, RawRecord, Record};
 use idem_protocol::{Lsn, UnixMs};
 
 use super::cases::Row;
-use super::judgement::{FindingKind, Judgement};
+use super::judgement::{Finding, FindingKind, Judgement};
 use super::pass::{Outcome, Pass};
 use super::until::Until;
-use crate::storage::Storage;
+use crate::storage::{Dir, Storage};
 
 /// How to judge.
 #[derive(Clone, Copy, Debug, Default)]
@@ -53,6 +53,9 @@ impl Sink for Ignore {
     fn record(&mut self, _: Place<'_>, _: &RawRecord<'_>, _: &Record<'_>) {}
 }
 
+/// A file of this name stands in the data directory while `walctl restore` makes it.
+pub const RESTORE_MARK: &str = "restore.incomplete";
+
 /// How often a live directory is read again when it changed under the reader.
 const LIVE_ATTEMPTS: usize = 5;
 
@@ -88,7 +91,23 @@ pub fn judge_until<S: Storage>(
     if options.live && !judgement.row.refuses() && judgement.row != Row::New {
         vouch(&mut judgement);
     }
+    if !judgement.row.refuses() && is_half_restored(storage) {
+        let message = format!(
+            "{RESTORE_MARK}: a restore into this directory did not come to its end; walctl restore can be repeated"
+        );
+        judgement
+            .findings
+            .insert(0, Finding::new(FindingKind::Row(Row::G), message));
+        judgement.row = Row::G;
+        judgement.verdict = Row::G.into();
+    }
     judgement
+}
+
+/// Whether a part of a restored log may be missing, or not be on disk: the mark goes last.
+fn is_half_restored<S: Storage>(storage: &S) -> bool {
+    let names = storage.list(Dir::Root).unwrap_or_default();
+    names.iter().any(|name| name == RESTORE_MARK)
 }
 
 /// Takes back what a live directory's verdict cannot know: only what a sync had covered is vouched for.

@@ -47,7 +47,7 @@ mod until;
 mod witness;
 
 pub use cases::Row;
-pub use judge::{Ignore, JudgeOptions, Place, Sink, judge, judge_until};
+pub use judge::{Ignore, JudgeOptions, Place, RESTORE_MARK, Sink, judge, judge_until};
 pub use judgement::{
     Finding, FindingKind, Found, Judgement, LogEnd, SegmentSummary, SnapshotSummary, Verdict,
 };

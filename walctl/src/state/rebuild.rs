@@ -71,7 +71,12 @@ pub(crate) fn complain(judgement: &Judgement, dir: &Path) -> Exit {
         eprintln!("walctl:   {}", finding.message);
     }
     eprintln!("walctl: for the whole verdict: walctl verify {}", dir.display());
-    judgement.verdict.into()
+    if judgement.row.refuses() {
+        judgement.verdict.into()
+    } else {
+        // Nothing was done, whatever a start would make of the directory.
+        Exit::Failed
+    }
 }
 
 /// The state at `until`. `observer` sees each record on its way in; when reading begins anew it is told.
@@ -198,7 +203,14 @@ fn outside(view: &View, until: Until, live: bool, read: Box<Judgement>) -> Resul
         return Ok(Some(Answer::Refused(Box::new(plain))));
     }
     let Some(span) = span(view, &plain)? else {
-        return Ok(Some(Answer::Refused(read)));
+        if read.row.refuses() {
+            return Ok(Some(Answer::Refused(read)));
+        }
+        return Err(Failure::usage(format!(
+            "{} is outside of the log, which ends at lsn {}",
+            words(until),
+            plain.end_lsn
+        )));
     };
     if !span.holds(until) {
         return Err(Failure::usage(refusal(until, &span)));
@@ -207,19 +219,24 @@ fn outside(view: &View, until: Until, live: bool, read: Box<Judgement>) -> Resul
     Ok((!live && read.row.refuses()).then(|| Answer::Refused(read)))
 }
 
-fn refusal(until: Until, span: &Span) -> String {
-    let target = match until {
+fn words(until: Until) -> String {
+    match until {
         Until::End => "the end of the log".to_owned(),
         Until::Lsn(lsn) => format!("lsn {lsn}"),
         Until::Time(time) => Time::from(time).to_string(),
-    };
+    }
+}
+
+fn refusal(until: Until, span: &Span) -> String {
+    let target = words(until);
     let (from, to) = (span.from, span.to);
     format!(
-        "{target} is outside of the log, which has lsn {} ({}) to lsn {} ({})",
+        "{target} is outside of the log, which has lsn {} ({}) to lsn {} ({}); --to-lsn {} is its end",
         from.0,
         Time::from(from.1),
         to.0,
-        Time::from(to.1)
+        Time::from(to.1),
+        to.0
     )
 }
 

@@ -12,6 +12,7 @@ mod copy;
 mod plan;
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,11 +58,33 @@ struct FileLine {
     bytes: u64,
 }
 
+/// Whether `path`, or what there is of it already, lies in `dir`.
+fn is_below(path: &Path, dir: &Path) -> bool {
+    let Ok(dir) = std::fs::canonicalize(dir) else {
+        return false;
+    };
+    let mut there = path.ancestors().filter_map(|part| {
+        let part = if part.as_os_str().is_empty() {
+            Path::new(".")
+        } else {
+            part
+        };
+        std::fs::canonicalize(part).ok()
+    });
+    there.next().is_some_and(|part| part.starts_with(&dir))
+}
+
 /// Copies what is not there yet.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     if args.into.join(store::MANIFEST_NAME).exists() || args.into.join("wal").exists() {
         return Err(Failure::usage(format!(
             "{}: this is one log, not a store; --into takes the directory that holds the histories",
+            args.into.display()
+        )));
+    }
+    if is_below(&args.into, &args.dir) {
+        return Err(Failure::usage(format!(
+            "{} is in the data directory; an archive belongs elsewhere",
             args.into.display()
         )));
     }
@@ -71,6 +94,17 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let mut asked = args.yes;
     for _ in 0..ATTEMPTS {
         let Some(mut plan) = plan(&view, &args.into)? else {
+            if view
+                .list(Dir::Wal)
+                .map_err(Failure::io(args.dir.display()))?
+                .is_empty()
+            {
+                // Perhaps a volume that is not mounted: a timer that archives nothing has to be noticed.
+                return Err(Failure::usage(format!(
+                    "{}: there is no log here",
+                    args.dir.display()
+                )));
+            }
             eprintln!(
                 "walctl: {}: no segment is sealed yet; nothing to archive",
                 args.dir.display()

@@ -13,7 +13,17 @@ use crate::state::State;
 const BUFFER_BYTES: usize = 1 << 16;
 
 /// Says before the work what would be in the way after it.
-pub(super) fn check(path: &Path, replace: bool) -> Result<(), Failure> {
+pub(super) fn check(path: &Path, replace: bool, source: &Path) -> Result<(), Failure> {
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let parent = parent.unwrap_or(Path::new("."));
+    let parent = fs::canonicalize(parent).map_err(Failure::io(path.display()))?;
+    let source = fs::canonicalize(source).map_err(Failure::io(source.display()))?;
+    if parent.starts_with(source) {
+        return Err(Failure::usage(format!(
+            "{} is in the data directory; an export belongs elsewhere",
+            path.display()
+        )));
+    }
     match fs::symlink_metadata(path) {
         Ok(metadata) if !metadata.is_file() => {
             Err(Failure::usage(format!("{} is not a file", path.display())))

@@ -25,7 +25,7 @@ use trace::Trace;
 /// Rebuilds the state and prints what was asked for.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     if let Some(path) = &args.export {
-        export::check(path, args.yes)?;
+        export::check(path, args.yes, &args.dir)?;
     }
     let meter = Arc::new(Meter::new(true));
     let view = View::open(&args.dir, Arc::clone(&meter))?;

@@ -20,7 +20,7 @@ use idem_wal::storage::{Dir, DiskStorage, Storage};
 use crate::exit::Failure;
 
 /// The file that says that a restore is not finished.
-pub(super) const MARK: &str = "restore.incomplete";
+pub(super) const MARK: &str = idem_wal::recovery::RESTORE_MARK;
 const MARK_TEXT: &[u8] = b"walctl restore writes here, or was interrupted; what it left may be removed\n";
 
 /// Permissions of a new data directory, as the server makes it.
@@ -75,7 +75,7 @@ fn leftovers(storage: &DiskStorage, path: &Path) -> Result<Vec<(Dir, String)>, F
             path.display()
         ))
     };
-    if has(CONTROL_NAME) {
+    if has(CONTROL_NAME) && !has(MARK) {
         return Err(not_empty(CONTROL_NAME));
     }
     if !has(MARK) {
@@ -100,7 +100,8 @@ fn leftovers(storage: &DiskStorage, path: &Path) -> Result<Vec<(Dir, String)>, F
 /// Whether a restore makes files of this name.
 fn is_ours(dir: Dir, name: &str) -> bool {
     match dir {
-        Dir::Root => name == CONTROL_TEMPORARY || name == CONTROL_SPARE,
+        // No server starts while the mark is there: this is the control file of the restore.
+        Dir::Root => matches!(name, CONTROL_NAME | CONTROL_TEMPORARY | CONTROL_SPARE),
         Dir::Wal => {
             name == NEW_SEGMENT_TEMPORARY
                 || name.starts_with(SPARE_PREFIX)
@@ -123,6 +124,12 @@ impl Place {
                 true
             }
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => false,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(Failure::usage(format!(
+                    "{}: the directory in which it is to be made does not exist",
+                    path.display()
+                )));
+            }
             Err(error) => return Err(Failure::io(path.display())(error)),
         };
         let lock = DirLock::exclusive(path, LOCK_WAIT)

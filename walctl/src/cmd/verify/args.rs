@@ -23,6 +23,9 @@ stays what it is: a server starts all the same
 A directory that a server is using is judged as far as its newest synced mark; what lies beyond is being \
 written, and the answer says \"live\".
 
+Log below the snapshot that a start uses is not read by a start, and not judged: walctl archive, dump and \
+stat read it all, and end with an error where it is damaged.
+
 --deep replays the log that is kept, and needs the memory that a server needs for the same keys. A pending record only \
 where nothing lives, completed or aborted only what is pending, by the same fingerprint and owner, with the same deadline: \
 each record that breaks this is a finding with its kind (begun_while_live, completed_without_pending, completed_twice, \

@@ -32,7 +32,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let (judgement, live) = judge_view(&view)?;
     let starts = judgement.verdict.starts();
     let deep = (args.deep && starts)
-        .then(|| deep::run(&view, judgement.end_lsn))
+        .then(|| deep::run(&view, judgement.end_lsn, live))
         .transpose()?;
     meter.finish();
     if args.deep && !starts {

@@ -75,31 +75,73 @@ struct Expected {
 }
 
 /// Replays up to `end`, where the verdict ends.
-pub(super) fn run(view: &View, end: Lsn) -> Result<Deep, Failure> {
+///
+/// `live`: a server removes segments meanwhile. Otherwise log that cannot be read is damaged, below what a start reads: what
+/// follows the next snapshot is judged.
+pub(super) fn run(view: &View, end: Lsn, live: bool) -> Result<Deep, Failure> {
+    let mut floor = Floor::Log;
     for _ in 0..ATTEMPTS {
-        if let Some(deep) = attempt(view, end)? {
-            return Ok(deep);
+        match attempt(view, end, floor)? {
+            Attempt::Done(deep) => {
+                if floor != Floor::Log {
+                    eprintln!(
+                        "walctl: note: --deep begins at lsn {}: log before it is damaged; a start does not read it",
+                        deep.from
+                    );
+                }
+                return Ok(deep);
+            }
+            Attempt::Failed(base) if !live => floor = Floor::After(base),
+            Attempt::Failed(_) | Attempt::NoBase => {}
         }
+    }
+    if !live {
+        return Err(Failure::usage(
+            "--deep: the log cannot be read from any snapshot on",
+        ));
     }
     Err(Failure::usage(
         "--deep: segments are removed faster than they are read; take a copy, or a larger wal-keep-bytes",
     ))
 }
 
-/// Nothing when something went meanwhile.
-fn attempt(view: &View, end: Lsn) -> Result<Option<Deep>, Failure> {
+/// Where replaying may begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Floor {
+    /// At lsn 0, or at the oldest snapshot.
+    Log,
+    /// At a snapshot that begins after this one, or at any, when it is none.
+    After(Option<Lsn>),
+}
+
+enum Attempt {
+    Done(Deep),
+    /// The log could not be read from this snapshot on, or from lsn 0.
+    Failed(Option<Lsn>),
+    /// Without a snapshot a server would not have started: the directory changed since the verdict.
+    NoBase,
+}
+
+/// Replays once.
+fn attempt(view: &View, end: Lsn, floor: Floor) -> Result<Attempt, Failure> {
     let chain = chain::read(view).map_err(Failure::io("reading the headers of the segments"))?;
     let Some(first) = chain.first() else {
-        return Ok(Some(Deep::default()));
+        return Ok(Attempt::Done(Deep::default()));
     };
     let mut expected = Vec::new();
-    let mut base = (first == Lsn::ZERO).then(State::new);
-    for start in snapshot_starts(view)?.into_iter().filter(|start| *start >= first) {
+    let mut base = (first == Lsn::ZERO && floor == Floor::Log).then(State::new);
+    let mut begins = None;
+    let allowed = |start: &Lsn| match floor {
+        Floor::Log | Floor::After(None) => *start >= first,
+        Floor::After(Some(failed)) => *start > failed,
+    };
+    for start in snapshot_starts(view)?.into_iter().filter(allowed) {
         let Some((state, name)) = load(view, start, end)? else {
             continue;
         };
         if base.is_none() {
             base = Some(state);
+            begins = Some(start);
         } else {
             expected.push(Expected {
                 name,
@@ -110,8 +152,7 @@ fn attempt(view: &View, end: Lsn) -> Result<Option<Deep>, Failure> {
         }
     }
     let Some(mut state) = base else {
-        // Without one a server would not have started, so the directory changed since the verdict.
-        return Ok(None);
+        return Ok(Attempt::NoBase);
     };
     let mut deep = Deep {
         from: state.lsn(),
@@ -137,7 +178,11 @@ fn attempt(view: &View, end: Lsn) -> Result<Option<Deep>, Failure> {
         }
     })?;
     deep.to = state.lsn();
-    Ok(read.then_some(deep))
+    Ok(if read {
+        Attempt::Done(deep)
+    } else {
+        Attempt::Failed(begins)
+    })
 }
 
 fn compare(deep: &mut Deep, snapshot: &Expected, state: &State) {
