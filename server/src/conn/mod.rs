@@ -185,7 +185,8 @@ impl Connection {
                 Stopped::NeedsInput | Stopped::Ended if self.ends() && self.replies.is_empty() => {
                     return Ok(None);
                 }
-                Stopped::NeedsInput if self.arrived.is_some_and(|bytes| bytes > 0) => continue,
+                // What had arrived is not all read, or not counted yet: nothing else would wake this task.
+                Stopped::NeedsInput if self.shard.is_stopping() && self.arrived != Some(0) => continue,
                 _ => {}
             }
             if self.turn.has_read_enough() {

@@ -91,23 +91,27 @@ pub fn judge_until<S: Storage>(
     if options.live && !judgement.row.refuses() && judgement.row != Row::New {
         vouch(&mut judgement);
     }
-    if !judgement.row.refuses() && is_half_restored(storage) {
-        let message = format!(
-            "{RESTORE_MARK}: a restore into this directory did not come to its end; walctl restore can be repeated"
-        );
-        judgement
-            .findings
-            .insert(0, Finding::new(FindingKind::Row(Row::G), message));
-        judgement.row = Row::G;
-        judgement.verdict = Row::G.into();
+    if !judgement.row.refuses()
+        && let Some((row, message)) = half_restored(storage)
+    {
+        let finding = Finding::new(FindingKind::Row(row), message);
+        judgement.findings.insert(0, finding);
+        judgement.row = row;
+        judgement.verdict = row.into();
     }
     judgement
 }
 
-/// Whether a part of a restored log may be missing, or not be on disk: the mark goes last.
-fn is_half_restored<S: Storage>(storage: &S) -> bool {
-    let names = storage.list(Dir::Root).unwrap_or_default();
-    names.iter().any(|name| name == RESTORE_MARK)
+/// Whether a part of a restored log may be missing, or not be on disk (the mark goes last), or whether that is not known.
+fn half_restored<S: Storage>(storage: &S) -> Option<(Row, String)> {
+    match storage.list(Dir::Root) {
+        Ok(names) => names.iter().any(|name| name == RESTORE_MARK).then(|| {
+            let what =
+                "a restore into this directory did not come to its end; walctl restore can be repeated";
+            (Row::G, format!("{RESTORE_MARK}: {what}"))
+        }),
+        Err(error) => Some((Row::I, format!("listing the data directory: {error}"))),
+    }
 }
 
 /// Takes back what a live directory's verdict cannot know: only what a sync had covered is vouched for.
