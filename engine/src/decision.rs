@@ -13,6 +13,7 @@ use idem_protocol::wal::{Record, SubRecords};
 use smallvec::{SmallVec, smallvec};
 
 use crate::counters::Tally;
+use crate::deed::Deed;
 use crate::session::SessionChange;
 
 /// The records of one command, each with its database. Nearly always none or one.
@@ -51,7 +52,7 @@ pub struct Effects<'c> {
 }
 
 /// What a command asks of the server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Action {
     /// To answer.
     #[default]
@@ -64,6 +65,10 @@ pub enum Action {
     Snapshot,
     /// To make a snapshot and answer when it is done; the decision's own reply is not sent.
     SnapshotThenAnswer,
+    /// To answer, and something about other connections or the server itself.
+    Deed(Box<Deed>),
+    /// The same, and the connection is closed behind the answer.
+    DeedThenClose(Box<Deed>),
 }
 
 impl<'c, 'k> Decision<'c, 'k> {
@@ -81,6 +86,14 @@ impl<'c, 'k> Decision<'c, 'k> {
     /// An error that changes nothing.
     pub fn error(text: impl Into<std::borrow::Cow<'static, str>>) -> Self {
         Decision::reply(Reply::Error(text.into()))
+    }
+
+    /// An answer, and what the server does apart from it.
+    pub fn deed(deed: Deed, reply: Reply<'k>) -> Self {
+        Decision {
+            action: Action::Deed(Box::new(deed)),
+            ..Decision::reply(reply)
+        }
     }
 
     /// One record and the answer that comes true with it.

@@ -36,6 +36,7 @@ pub mod barrier;
 pub mod counters;
 pub mod decide;
 pub mod decision;
+pub mod deed;
 pub mod digest;
 pub mod eviction;
 pub mod group;
@@ -49,6 +50,7 @@ pub mod snapshot;
 pub mod watermark;
 
 pub use counters::Counters;
+pub use deed::Deed;
 pub use eviction::{EvictionPolicy, MemoryLimit};
 pub use info::{Facts, ServerFacts};
 pub use keyspace::Keyspace;

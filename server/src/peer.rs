@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
+use idem_engine::Session;
 use idem_protocol::lsn::Lsn;
 
 /// A peer that takes nothing of a waiting output for so long is dropped.
@@ -64,6 +65,8 @@ pub struct Peer {
     pub id: u64,
     /// Where it comes from.
     pub address: SocketAddr,
+    /// What commands see of it. The connection's own task borrows it while it executes, everybody else only for a look.
+    pub session: RefCell<Session>,
     waker: RefCell<Option<Waker>>,
     woken: Cell<bool>,
     dropped: Cell<Option<DropReason>>,
@@ -95,6 +98,7 @@ impl Peer {
         Peer {
             id,
             address,
+            session: RefCell::new(Session::new(id)),
             waker: RefCell::new(None),
             woken: Cell::new(false),
             dropped: Cell::new(None),

@@ -60,6 +60,7 @@ pub(super) fn shorten<'c: 'k, 'k>(reply: Reply<'c>) -> Reply<'k> {
         Reply::Array(items) => Reply::Array(all(items)),
         Reply::Set(items) => Reply::Set(all(items)),
         Reply::Push(items) => Reply::Push(all(items)),
+        Reply::Frames(items) => Reply::Frames(all(items)),
         Reply::Map(pairs) => Reply::Map(
             pairs
                 .into_iter()

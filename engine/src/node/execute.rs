@@ -166,6 +166,14 @@ impl Node {
             self.touch(call, now);
             return match action {
                 Action::Answer => Outcome::Reply { depends_on },
+                Action::Deed(deed) => {
+                    self.deeds.push(*deed);
+                    Outcome::Reply { depends_on }
+                }
+                Action::DeedThenClose(deed) => {
+                    self.deeds.push(*deed);
+                    Outcome::Close { depends_on }
+                }
                 Action::Close => Outcome::Close { depends_on },
                 Action::Sleep(duration) => Outcome::Sleep { duration, depends_on },
                 Action::Snapshot => Outcome::Snapshot {

@@ -34,10 +34,12 @@ pub use tick::Tick;
 
 use crate::barrier::{Barrier, RecentChanges};
 use crate::counters::Counters;
+use crate::deed::Deed;
 use crate::eviction::MemoryLimit;
 use crate::keyspace::Keyspace;
 use crate::log::Log;
 use crate::random::Random;
+use crate::session::Session;
 #[cfg(feature = "sabotage")]
 use sabotage::LateDeadlines;
 
@@ -117,6 +119,8 @@ pub struct Node {
     recovered_time: UnixMs,
     /// The last Clock record written for reclaiming.
     reclaim_clock: (Lsn, UnixMs),
+    /// What commands asked for and the server has not taken yet.
+    deeds: Vec<Deed>,
     #[cfg(feature = "sabotage")]
     late: LateDeadlines,
 }
@@ -141,6 +145,7 @@ impl Node {
             recovered_end: Lsn::ZERO,
             recovered_time: UnixMs::ZERO,
             reclaim_clock: (Lsn::ZERO, UnixMs::ZERO),
+            deeds: Vec::new(),
             #[cfg(feature = "sabotage")]
             late: LateDeadlines::default(),
             config,
@@ -226,6 +231,20 @@ impl Node {
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
+
+    /// Whether [`Node::take_deeds`] would answer anything.
+    pub fn has_deeds(&self) -> bool {
+        !self.deeds.is_empty()
+    }
+
+    /// What the last command asks of the server apart from answering, in order; to be carried out before anything else is
+    /// executed.
+    pub fn take_deeds(&mut self) -> Vec<Deed> {
+        std::mem::take(&mut self.deeds)
+    }
+
+    /// A connection has ended: nothing is kept for it any more.
+    pub fn forget(&mut self, _session: &mut Session) {}
 
     /// The end of the last record appended.
     pub fn appended(&self) -> Lsn {

@@ -47,6 +47,9 @@ pub enum Reply<'a> {
     Set(Vec<Reply<'a>>),
     /// A message that answers no command; in RESP2 an array.
     Push(Vec<Reply<'a>>),
+    /// Several replies, one after the other, where a command has more than one: SUBSCRIBE answers each of its channels.
+    /// Never inside another reply.
+    Frames(Vec<Reply<'a>>),
     /// A floating-point number; in RESP2 a bulk string.
     Double(f64),
     /// True or false; in RESP2 the integer 1 or 0.
@@ -94,6 +97,7 @@ pub fn encode(reply: &Reply<'_>, protocol: Protocol, out: &mut Vec<u8>) {
         Reply::Array(items) => sequence(b'*', items, protocol, out),
         Reply::Set(items) => sequence(if resp3 { b'~' } else { b'*' }, items, protocol, out),
         Reply::Push(items) => sequence(if resp3 { b'>' } else { b'*' }, items, protocol, out),
+        Reply::Frames(frames) => frames.iter().for_each(|frame| encode(frame, protocol, out)),
         Reply::Map(pairs) => {
             if resp3 {
                 header(b'%', pairs.len(), out);

@@ -7,7 +7,7 @@ use idem_protocol::command;
 use idem_protocol::resp::decode::Step;
 use idem_protocol::resp::encode::Reply;
 
-use super::{BACKPRESSURE_BYTES, Connection, Stopped};
+use super::{BACKPRESSURE_BYTES, Connection, Stopped, deeds};
 use crate::clock::boot_time;
 use crate::peer::{DropReason, SaveResult};
 use crate::socket;
@@ -29,6 +29,8 @@ impl Connection {
             self.stopped = Stopped::NeedsInput;
             return;
         }
+        let peer = Rc::clone(&self.peer);
+        let mut session = peer.session.borrow_mut();
         let mut core = self.shard.core.borrow_mut();
         let core = &mut *core;
         // One look at the clock for all that is executed now.
@@ -65,7 +67,7 @@ impl Connection {
                         core.process.count_query_limit();
                         core.client_log.mistake(&self.peer, text);
                         self.lingers = true;
-                        socket::append_error(&mut self.replies, self.session.protocol, text);
+                        socket::append_error(&mut self.replies, session.protocol, text);
                         break Stopped::Ended;
                     }
                     break Stopped::NeedsInput;
@@ -74,7 +76,7 @@ impl Connection {
                     let text = error.to_string();
                     core.client_log.mistake(&self.peer, &text);
                     self.lingers = true;
-                    socket::append_error(&mut self.replies, self.session.protocol, &text);
+                    socket::append_error(&mut self.replies, session.protocol, &text);
                     break Stopped::Ended;
                 }
                 Step::Command { consumed } => consumed,
@@ -87,7 +89,7 @@ impl Connection {
             }
             let out = self.replies.buffer();
             let (node, log, facts) = core.split();
-            let outcome = node.execute(&mut self.session, args, now, log, &facts, out);
+            let outcome = node.execute(&mut session, args, now, log, &facts, out);
             let stop = match outcome {
                 Outcome::Reply { depends_on } => {
                     self.replies.mark(depends_on);
@@ -119,6 +121,9 @@ impl Connection {
                     break Stopped::Waits;
                 }
             };
+            if core.node.has_deeds() {
+                deeds::carry_out(core, &self.shard);
+            }
             self.input.consume(consumed);
             self.input_needed = 1;
             consumed_any = true;
@@ -140,12 +145,13 @@ impl Connection {
 
     fn save_ended(&mut self, result: &SaveResult) {
         self.saving = false;
+        let protocol = self.peer.session.borrow().protocol;
         match result {
-            Ok(()) => socket::append(&mut self.replies, self.session.protocol, &Reply::Ok),
+            Ok(()) => socket::append(&mut self.replies, protocol, &Reply::Ok),
             Err(reason) => {
                 socket::append_error(
                     &mut self.replies,
-                    self.session.protocol,
+                    protocol,
                     &format!("the snapshot failed: {reason}"),
                 );
             }

@@ -15,6 +15,7 @@
 //! * A command that has to wait for log space stays in the read buffer and is decided again; the commands behind it wait
 //!   with it, so that a session's order is kept.
 
+mod deeds;
 mod execute;
 
 use std::cell::Cell;
@@ -24,7 +25,6 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use idem_engine::Session;
 use idem_protocol::resp::decode::{Decoder, Limits};
 use tokio::io::AsyncReadExt;
 
@@ -73,7 +73,6 @@ struct Connection {
     shard: Rc<Shard>,
     socket: Socket,
     peer: Rc<Peer>,
-    session: Session,
     limits: Limits,
     /// Bytes that an unfinished command may have.
     query_bytes_max: usize,
@@ -103,13 +102,12 @@ pub async fn serve(shard: Rc<Shard>, socket: Socket, peer: Rc<Peer>) {
         .proto_max_bulk_len
         .saturating_add(Limits::INLINE_BYTES);
     let query_bytes_max = shard.options.client_query_buffer_limit.max(longest);
-    let mut session = Session::new(peer.id);
-    session.may_debug = shard.options.enable_debug_command.allows(peer.address.ip());
+    let may_debug = shard.options.enable_debug_command.allows(peer.address.ip());
+    peer.session.borrow_mut().may_debug = may_debug;
     let mut connection = Connection {
         shard,
         socket,
         peer,
-        session,
         limits,
         query_bytes_max,
         decoder: Decoder::new(),
@@ -134,7 +132,11 @@ pub async fn serve(shard: Rc<Shard>, socket: Socket, peer: Rc<Peer>) {
         }
         Err(error) => tracing::debug!(id, %address, "client lost: {error}"),
     }
-    connection.shard.core.borrow_mut().peers.remove(&connection.peer);
+    {
+        let mut core = connection.shard.core.borrow_mut();
+        core.node.forget(&mut connection.peer.session.borrow_mut());
+        core.peers.remove(&connection.peer);
+    }
     connection.shard.commit_wanted.notify_one();
     let Connection {
         shard,
