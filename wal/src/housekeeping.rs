@@ -61,6 +61,11 @@ pub enum Chore {
         /// The log's end, from which wal-keep-bytes are counted.
         end: Lsn,
     },
+    /// Another wal-keep-bytes from here on, in bytes.
+    Keep {
+        /// Log that is kept behind the end.
+        bytes: u64,
+    },
     /// The last chore.
     Stop,
 }
@@ -255,6 +260,7 @@ impl<S: Storage> Housekeeper<S> {
                     events(ChoreEvent::Failed { what });
                 }
             }
+            Chore::Keep { bytes } => self.keep_bytes = bytes,
             Chore::Stop => {}
         }
         Ok(())

@@ -15,6 +15,12 @@
 //! * *barrier*: what replies are compared with. The same, but in `everysec` it falls back to the synced position while
 //!   the oldest unsynced record is older than a second. Since reads of settled keys depend on the settled position, they
 //!   wait then too: a power loss could take back more than the last second, and no reply may build on that.
+//!
+//! # Another policy
+//!
+//! [`Barrier::set_policy`] moves the barrier, forward or back; the settled position never goes back. So from *no* to *always* a
+//! read of what was settled as written depends on that position all the same, and waits until it is synced: from then on no
+//! reply goes out whose contents a power loss could take back, whenever they were written.
 
 mod changes;
 mod times;
@@ -45,6 +51,10 @@ pub const UNSYNCED_AGE_MS_MAX: u64 = 1000;
 #[derive(Debug)]
 pub struct Barrier {
     policy: Durability,
+    /// What was settled when the policy changed.
+    settled_before: Lsn,
+    /// In `everysec`: how old the records up to here are is not known, because nobody was to sync them when they came.
+    ageless: Lsn,
     marks: Watermarks,
     changes: RecentChanges,
     times: LogTimes,
@@ -55,6 +65,8 @@ impl Barrier {
     pub fn new(policy: Durability, end: Lsn, log_time: UnixMs) -> Self {
         Barrier {
             policy,
+            settled_before: end,
+            ageless: end,
             marks: Watermarks::durable(end),
             changes: RecentChanges::new(end),
             times: LogTimes::new(log_time),
@@ -64,6 +76,16 @@ impl Barrier {
     /// Starts over, as [`Barrier::new`] with the same policy.
     pub fn reopen(&mut self, end: Lsn, log_time: UnixMs) {
         *self = Barrier::new(self.policy, end, log_time);
+    }
+
+    /// Takes another policy from now on. The log has to be synced under it, and is to be synced once soon.
+    pub fn set_policy(&mut self, policy: Durability) {
+        self.settled_before = self.settled();
+        if self.policy == Durability::No {
+            self.ageless = self.marks.written();
+        }
+        self.policy = policy;
+        self.changes.settle(self.settled());
     }
 
     /// The positions of the log.
@@ -99,8 +121,13 @@ impl Barrier {
         });
     }
 
-    /// What the policy promises for. Never goes back.
-    pub const fn settled(&self) -> Lsn {
+    /// What the policy promises for, and whatever an earlier one did. Never goes back.
+    pub fn settled(&self) -> Lsn {
+        self.promised().max(self.settled_before)
+    }
+
+    /// What the policy promises for.
+    const fn promised(&self) -> Lsn {
         match self.policy {
             Durability::Always => self.marks.synced(),
             Durability::Everysec | Durability::No => self.marks.written(),
@@ -114,15 +141,16 @@ impl Barrier {
 
     /// As [`Barrier::position`]; the clock is only looked at where time matters.
     pub fn position_at(&self, now: impl FnOnce() -> UnixMs) -> Lsn {
-        let overdue = self.policy == Durability::Everysec
-            && self
-                .times
-                .oldest_above(self.marks.synced(), self.marks.appended())
-                .is_some_and(|oldest| now().get().saturating_sub(oldest.get()) > UNSYNCED_AGE_MS_MAX);
-        if overdue {
-            self.marks.synced()
+        let synced = self.marks.synced();
+        let too_old = || {
+            self.times
+                .oldest_above(synced, self.marks.appended())
+                .is_some_and(|oldest| now().get().saturating_sub(oldest.get()) > UNSYNCED_AGE_MS_MAX)
+        };
+        if self.policy == Durability::Everysec && (synced < self.ageless || too_old()) {
+            synced
         } else {
-            self.settled()
+            self.promised()
         }
     }
 
@@ -204,6 +232,107 @@ mod tests {
         check(Everysec, 300, 300, 99999, 300, 1400);
         // A clock that is behind the log makes nothing old.
         check(Everysec, 300, 0, 0, 300, 1400);
+    }
+
+    /// Goal: whatever policies follow each other, a reply that goes out reveals nothing that the policy of that moment does
+    /// not promise for. Method: every short history over records, progress and policies, with a read of every key after each
+    /// step; the reads are held like a connection's replies and looked at when they leave.
+    #[test]
+    fn no_reply_leaves_under_a_policy_that_does_not_promise_for_it() {
+        #[derive(Clone, Copy, Debug)]
+        enum Step {
+            Put(u64),
+            Write,
+            Sync,
+            Policy(Durability),
+        }
+        use Durability::{Always, Everysec, No};
+        const STEPS: [Step; 7] = [
+            Step::Put(1),
+            Step::Put(2),
+            Step::Write,
+            Step::Sync,
+            Step::Policy(Always),
+            Step::Policy(Everysec),
+            Step::Policy(No),
+        ];
+        const LENGTH: u32 = 5;
+        const KEYS: [u64; 3] = [1, 2, 3];
+        for first in [Always, Everysec, No] {
+            for history in 0..STEPS.len().pow(LENGTH) {
+                let mut barrier = Barrier::new(first, lsn(0), ms(1000));
+                let mut policy = first;
+                let mut changed = [lsn(0); 4];
+                // What waits to leave: what it depends on, and the change that it reveals.
+                let mut waiting: Vec<(Lsn, Lsn)> = Vec::new();
+                let mut settled = lsn(0);
+                let mut rest = history;
+                for _ in 0..LENGTH {
+                    let step = STEPS[rest % STEPS.len()];
+                    rest /= STEPS.len();
+                    let marks = barrier.marks();
+                    match step {
+                        Step::Put(key) => {
+                            let end = marks.appended().plus(24);
+                            barrier.append(end, ms(1000));
+                            barrier.changes_mut().note_key(0, key, end);
+                            changed[usize::try_from(key).unwrap()] = end;
+                        }
+                        // Under `always` nothing is told before its sync.
+                        Step::Write if policy == Always => {
+                            barrier.progress(marks.appended(), marks.appended())
+                        }
+                        Step::Write => barrier.progress(marks.appended(), marks.synced()),
+                        Step::Sync => barrier.progress(marks.written(), marks.written()),
+                        Step::Policy(next) => {
+                            policy = next;
+                            barrier.set_policy(next);
+                        }
+                    }
+                    assert!(barrier.settled() >= settled, "the settled position went back");
+                    settled = barrier.settled();
+                    for key in KEYS {
+                        waiting.push((barrier.of_key(0, key), changed[usize::try_from(key).unwrap()]));
+                    }
+                    let (position, marks) = (barrier.position(ms(1000)), barrier.marks());
+                    let promised = if policy == Always {
+                        marks.synced()
+                    } else {
+                        marks.written()
+                    };
+                    waiting.retain(|(depends_on, reveals)| {
+                        let leaves = *depends_on <= position;
+                        assert!(
+                            !leaves || *reveals <= promised,
+                            "{first:?} then history {history}: {reveals} left at {position}, {promised} is safe"
+                        );
+                        !leaves
+                    });
+                }
+                // And nobody waits for ever.
+                let end = barrier.marks().appended();
+                barrier.progress(end, end);
+                assert!(
+                    waiting
+                        .iter()
+                        .all(|(depends_on, _)| *depends_on <= barrier.position(ms(9999)))
+                );
+            }
+        }
+    }
+
+    /// From `no` to `everysec`: what nobody was to sync may be of any age.
+    #[test]
+    fn what_was_never_to_be_synced_is_synced_first() {
+        let mut barrier = Barrier::new(Durability::No, lsn(0), ms(0));
+        barrier.append(lsn(100), ms(1000));
+        barrier.progress(lsn(100), lsn(0));
+        assert_eq!(barrier.position(ms(1000)), lsn(100));
+        barrier.set_policy(Durability::Everysec);
+        assert_eq!(barrier.position(ms(1000)), lsn(0));
+        barrier.append(lsn(200), ms(1000));
+        barrier.progress(lsn(200), lsn(100));
+        assert_eq!(barrier.position(ms(1000)), lsn(200));
     }
 
     #[test]

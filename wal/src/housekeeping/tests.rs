@@ -216,6 +216,36 @@ fn a_damaged_snapshot_holds_the_log_that_the_older_ones_need() {
 }
 
 #[test]
+fn less_log_is_kept_from_when_it_is_said() {
+    let (disk, mut log) = new_log();
+    handle(&mut log, Chore::Keep { bytes: 1 << 40 }).unwrap();
+    for _ in 0..3 {
+        log.write(3900).unwrap();
+        log.write(3900).unwrap();
+        log.writer.sync().unwrap();
+        let chore = snapshot(&disk, &log);
+        let events = handle(&mut log, chore).unwrap();
+        assert!(
+            matches!(
+                events[..],
+                [ChoreEvent::SnapshotPublished {
+                    removed_segments: 0,
+                    ..
+                }]
+            ),
+            "{events:?}"
+        );
+    }
+    let before = disk.names(Dir::Wal).len();
+    let end = log.batch.appended();
+    handle(&mut log, Chore::Retain { end }).unwrap();
+    assert_eq!(disk.names(Dir::Wal).len(), before);
+    handle(&mut log, Chore::Keep { bytes: 0 }).unwrap();
+    handle(&mut log, Chore::Retain { end }).unwrap();
+    assert!(disk.names(Dir::Wal).len() < before);
+}
+
+#[test]
 fn what_cannot_be_published_or_removed_is_reported_and_serving_goes_on() {
     let (disk, mut log) = new_log();
     let missing = Chore::PublishSnapshot {

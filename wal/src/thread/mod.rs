@@ -49,6 +49,8 @@ pub enum Job {
     Seal(Seal),
     /// Sync now.
     Sync,
+    /// Sync as this policy says from here on; what is written and not synced is synced at once.
+    Policy(Policy),
     /// Sync, seal, sync, clean mark; the last job.
     ShutDown,
 }

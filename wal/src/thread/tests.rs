@@ -181,6 +181,35 @@ fn everysec_syncs_half_a_second_after_the_first_unsynced_write() {
     assert_eq!(bench.events(), Vec::<String>::new());
 }
 
+/// From any policy to any other: what was written before is synced at the latest when the change is carried out, what comes
+/// after it as the new policy says.
+#[test]
+fn another_policy_counts_from_its_job_on() {
+    let all = [Policy::Always, Policy::Everysec, Policy::No];
+    for (first, second) in all.iter().flat_map(|first| all.map(|second| (*first, second))) {
+        let mut bench = Bench::new(first);
+        bench.write().unwrap();
+        bench.events();
+        bench.give(Job::Policy(second)).unwrap();
+        let synced = match first {
+            Policy::Always => vec![],
+            Policy::Everysec | Policy::No => vec![format!("sync {RECORD} {RECORD}")],
+        };
+        assert_eq!(bench.events(), synced, "{first:?} {second:?}");
+        assert_eq!(bench.worker.wait(), None, "nothing is unsynced");
+        bench.write().unwrap();
+        let (written, at_once) = (2 * RECORD, second == Policy::Always);
+        let expected = format!("group {written} {}", if at_once { written } else { RECORD });
+        assert_eq!(bench.events(), [expected], "{first:?} {second:?}");
+        bench.at(10_000).unwrap();
+        let expected = match second {
+            Policy::Everysec => vec![format!("sync {written} {written}")],
+            Policy::Always | Policy::No => vec![],
+        };
+        assert_eq!(bench.events(), expected, "{first:?} {second:?}");
+    }
+}
+
 #[test]
 fn no_syncs_only_when_told_and_a_seal_is_synced_after_what_it_witnesses() {
     let mut bench = Bench::new(Policy::No);

@@ -113,7 +113,7 @@ impl<S: Storage, C: Fn() -> Duration> Worker<S, C> {
         let done = match &mut job {
             Job::Group(group) => self.writer.write(group),
             Job::Seal(_) => self.seal(),
-            Job::Sync => Ok(()),
+            Job::Sync | Job::Policy(_) => Ok(()),
             Job::ShutDown => {
                 self.closed = true;
                 match self.writer.shut_down() {
@@ -137,6 +137,14 @@ impl<S: Storage, C: Fn() -> Duration> Worker<S, C> {
         match job {
             Job::Group(group) => self.written(group, events),
             Job::Sync => self.sync(events),
+            Job::Policy(policy) => {
+                self.policy = policy;
+                // How old it is nobody knows: under `no` it is not noted. Under `always` there is none.
+                if self.writer.synced() < self.writer.written() {
+                    self.sync(events)?;
+                }
+                Ok(())
+            }
             Job::Seal(_) => {
                 events(WalEvent::Sealed {
                     synced: self.writer.synced(),
