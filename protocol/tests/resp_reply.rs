@@ -132,6 +132,7 @@ fn expected(reply: &Reply<'_>, protocol: Protocol) -> Value {
         Reply::Set(items) if resp3 => Value::Set(all(items)),
         Reply::Push(items) if resp3 => Value::Push(all(items)),
         Reply::Set(items) | Reply::Push(items) => Value::Array(all(items)),
+        Reply::Frames(_) => unreachable!("several replies are no value"),
         Reply::Map(pairs) => {
             let pairs = pairs
                 .iter()

@@ -125,18 +125,26 @@ fn a_limit_that_leaves_nearly_nothing_still_serves_one() {
 
 /// What redis-py's `pipeline()` sends by default, in one packet.
 #[test]
-fn nothing_behind_multi_is_executed() {
+fn a_pipeline_in_a_transaction() {
     let dir = tempfile::tempdir().unwrap();
     let server = Server::start(dir.path(), &[]);
     let mut client = server.connect();
-    client.send(b"SET before 1\r\nMULTI\r\nIDEM k BEGIN f o 60000\r\nEXEC\r\n");
-    assert_eq!(client.line(), "+OK");
-    let reply = client.line();
-    assert!(reply.starts_with("-ERR unknown command 'MULTI'"), "{reply}");
-    assert_eq!(client.rest(), b"", "the connection is closed");
+    client.send(b"SET before 1\r\nMULTI\r\nIDEM k BEGIN f o 60000\r\nINCR before\r\nEXEC\r\nPING\r\n");
+    for expected in [
+        "+OK", "+OK", "+QUEUED", "+QUEUED", "*2", "*1", "$8", "acquired", ":2", "+PONG",
+    ] {
+        assert_eq!(client.line(), expected);
+    }
+    // What is queued by a client that goes away never happens.
+    client.send(b"MULTI\r\nSET gone 1\r\n");
+    assert_eq!(
+        (client.line(), client.line()),
+        ("+OK".to_owned(), "+QUEUED".to_owned())
+    );
+    drop(client);
     let mut other = server.connect();
-    other.check("IDEM k INSPECT", "$-1\r\n");
-    other.check("GET before", "$1\r\n1\r\n");
+    other.check("GET gone", "$-1\r\n");
+    other.check("GET before", "$1\r\n2\r\n");
 }
 
 #[test]

@@ -9,9 +9,9 @@ use idem_protocol::resp::encode::Reply;
 use idem_protocol::wal::Record;
 
 use super::bound::ReplyBytes;
+use super::found::Fields;
 use super::{Call, Decided, View, count, distinct};
 use crate::decision::Decision;
-use crate::keyspace::HashValue;
 
 /// A field and its value.
 type Pair<'a> = (&'a [u8], &'a [u8]);
@@ -79,7 +79,7 @@ fn pairs<'c>(call: Call<'c>) -> Result<&'c [Pair<'c>], Text> {
 fn put<'c: 'k, 'k>(
     call: Call<'c>,
     pairs: &'c [Pair<'c>],
-    found: Option<(&'k HashValue, Deadline)>,
+    found: Option<(Fields<'k>, Deadline)>,
     reply: Reply<'k>,
 ) -> Decision<'c, 'k> {
     let record = Record::HashPut {

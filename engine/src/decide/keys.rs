@@ -4,9 +4,9 @@ use idem_protocol::command::args::Glob;
 use idem_protocol::resp::encode::Reply;
 use smallvec::SmallVec;
 
+use super::found::Value;
 use super::{Call, Decided, View, bound, count};
 use crate::decision::Decision;
-use crate::keyspace::ValueRef;
 
 /// A key that is named twice counts twice, as in Redis.
 pub(super) fn exists<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided<'c, 'k> {
@@ -54,9 +54,9 @@ pub(super) fn type_of<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decide
 }
 
 /// The name of a value's type, as `TYPE` and `SCAN … TYPE` spell it.
-pub(super) fn type_name(value: &ValueRef<'_>) -> &'static str {
+pub(super) fn type_name(value: &Value<'_>) -> &'static str {
     match value {
-        ValueRef::String(_) => "string",
-        ValueRef::Hash(_) => "hash",
+        Value::String(_) => "string",
+        Value::Hash(_) => "hash",
     }
 }

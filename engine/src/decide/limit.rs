@@ -11,9 +11,9 @@ use idem_protocol::limit::{self, BUCKET_MAX, LimitRecord, MAX_MAX, Mode, Verdict
 use idem_protocol::resp::encode::Reply;
 use idem_protocol::wal::Record;
 
+use super::found::Value;
 use super::{Call, Decided, View};
 use crate::decision::Decision;
-use crate::keyspace::ValueRef;
 
 const SYNTAX: &str =
     "ERR syntax error: behind window_ms come SLIDING, or TOKENS [COST n], then WITHRETRY, in this order";
@@ -49,8 +49,8 @@ fn counter(call: Call<'_>, view: &mut View<'_>) -> Result<Option<(LimitRecord, D
         return Ok(None);
     };
     let record = match entry.value() {
-        ValueRef::String(bytes) => LimitRecord::decode(bytes),
-        ValueRef::Hash(_) => None,
+        Value::String(bytes) => LimitRecord::decode(bytes),
+        Value::Hash(_) => None,
     };
     let record = record.ok_or_else(errors::wrong_type)?;
     Ok(Some((record, entry.deadline())))

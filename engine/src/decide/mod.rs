@@ -8,24 +8,34 @@
 //! Arguments are checked before the state is looked at: an error about arguments alone depends on nothing.
 
 mod bound;
+mod client;
+mod client_list;
+mod cluster;
 mod config;
 mod connection;
 mod counter;
 mod database;
 mod debug;
 mod expire;
+mod found;
 mod hash;
 mod idem;
 mod introspect;
 mod keys;
+mod latency;
 mod limit;
 mod multi;
 mod object;
 mod once;
+mod pubsub;
+mod role;
 mod scan;
+mod script;
 mod set;
+mod slowlog;
 mod string;
 mod time;
+mod transaction;
 mod view;
 
 use std::collections::BTreeSet;
@@ -34,11 +44,13 @@ use idem_protocol::command::errors::Text;
 use idem_protocol::command::{CommandId, Route, SubcommandId};
 use idem_protocol::resp::Args;
 
+pub(crate) use pubsub::refusal;
 use time::{Base, Unit};
 pub(crate) use view::State;
 pub use view::View;
 
 use crate::decision::{Decision, Scratch};
+use crate::pubsub::Topic;
 
 /// A decision, or the text of an error that changes nothing.
 pub(crate) type Decided<'c, 'k> = Result<Decision<'c, 'k>, Text>;
@@ -137,15 +149,33 @@ pub fn decide<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decision<'c, '
         CommandId::Debug => debug::decide(call, view),
         CommandId::Time => introspect::time(view),
         CommandId::Auth => connection::auth(call),
-        CommandId::Client => connection::client(call, view),
+        CommandId::Client => client::decide(call, view),
         CommandId::Echo => connection::echo(call),
         CommandId::Hello => connection::hello(call, view),
-        CommandId::Ping => connection::ping(call),
+        CommandId::Ping => connection::ping(call, view),
         CommandId::Quit => connection::quit(),
         CommandId::Reset => connection::reset(),
         CommandId::Select => connection::select(call, view),
+        CommandId::Psubscribe => pubsub::subscribe(call, view, Topic::Pattern),
+        CommandId::Publish => pubsub::publish(call, view),
+        CommandId::Pubsub => pubsub::pubsub(call, view),
+        CommandId::Punsubscribe => pubsub::unsubscribe(call, view, Topic::Pattern),
+        CommandId::Subscribe => pubsub::subscribe(call, view, Topic::Channel),
+        CommandId::Unsubscribe => pubsub::unsubscribe(call, view, Topic::Channel),
+        CommandId::Cluster | CommandId::Asking | CommandId::Readonly | CommandId::Readwrite => {
+            cluster::decide()
+        }
+        CommandId::Script => script::decide(call),
+        CommandId::Latency => latency::decide(call, view),
+        CommandId::Role => role::decide(view),
+        CommandId::Slowlog => slowlog::decide(call, view),
         CommandId::Command => introspect::command(call),
         CommandId::Info => introspect::info(call, view),
+        CommandId::Multi => transaction::multi(view),
+        CommandId::Exec => transaction::exec(),
+        CommandId::Discard => transaction::discard(view),
+        CommandId::Watch => transaction::watch(call, view),
+        CommandId::Unwatch => transaction::unwatch(),
     };
     decided.unwrap_or_else(Decision::error)
 }
@@ -162,6 +192,16 @@ pub(crate) fn distinct<'c>(items: impl Iterator<Item = &'c [u8]>) -> impl Iterat
         }
         Some(first) => *item != first && seen.insert(*item),
     })
+}
+
+/// More arguments than a subcommand takes whose row has no upper bound, in Redis's words.
+pub(crate) fn unknown_arguments(call: Call<'_>) -> Text {
+    format!(
+        "ERR unknown subcommand or wrong number of arguments for '{}'. Try {} HELP.",
+        shown(call.arg(1)),
+        call.route.spec.name.to_ascii_uppercase()
+    )
+    .into()
 }
 
 /// A count as a reply says it.

@@ -9,9 +9,9 @@ use idem_protocol::resp::encode::Reply;
 use idem_protocol::wal::{DeleteReason, Record};
 
 use super::bound::ReplyBytes;
+use super::found::Value;
 use super::{Call, Decided, View, count, distinct};
 use crate::decision::Decision;
-use crate::keyspace::ValueRef;
 
 /// Null for what is missing and for what is no string.
 pub(super) fn mget<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided<'c, 'k> {
@@ -19,8 +19,8 @@ pub(super) fn mget<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided<'
     let mut values = Vec::with_capacity(call.args.len().saturating_sub(1));
     for key in call.args.tail(1).iter() {
         values.push(match view.live(call.db, key).map(|entry| entry.value()) {
-            Some(ValueRef::String(value)) => Reply::Bulk(bytes.take(value)?),
-            Some(ValueRef::Hash(_)) | None => Reply::Null,
+            Some(Value::String(value)) => Reply::Bulk(bytes.take(value)?),
+            Some(Value::Hash(_)) | None => Reply::Null,
         });
     }
     Ok(Decision::reply(Reply::Array(values)))

@@ -9,10 +9,10 @@ use idem_protocol::command::args::parse_i64;
 use idem_protocol::command::{SubcommandId, docs};
 use idem_protocol::resp::encode::Reply;
 
+use super::found::{Fields, Value};
 use super::introspect::shorten;
 use super::{Call, Decided, View};
 use crate::decision::Decision;
-use crate::keyspace::{HashValue, ValueRef};
 
 /// Longest decimal spelling of a 64-bit integer.
 const INT_DIGITS_MAX: usize = 20;
@@ -47,18 +47,18 @@ pub(super) fn decide<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided
     }
 }
 
-fn encoding(value: &ValueRef<'_>) -> &'static str {
+fn encoding(value: &Value<'_>) -> &'static str {
     match value {
-        ValueRef::String(bytes) if bytes.len() <= INT_DIGITS_MAX && parse_i64(bytes).is_some() => "int",
-        ValueRef::String(bytes) if bytes.len() <= EMBEDDED_BYTES_MAX => "embstr",
-        ValueRef::String(_) => "raw",
-        ValueRef::Hash(hash) if is_listpack(hash) => "listpack",
-        ValueRef::Hash(_) => "hashtable",
+        Value::String(bytes) if bytes.len() <= INT_DIGITS_MAX && parse_i64(bytes).is_some() => "int",
+        Value::String(bytes) if bytes.len() <= EMBEDDED_BYTES_MAX => "embstr",
+        Value::String(_) => "raw",
+        Value::Hash(hash) if is_listpack(*hash) => "listpack",
+        Value::Hash(_) => "hashtable",
     }
 }
 
 /// Whether Redis would hold such a hash as one list. Looks at so many fields at most as such a list may have.
-pub(super) fn is_listpack(hash: &HashValue) -> bool {
+pub(super) fn is_listpack(hash: Fields<'_>) -> bool {
     hash.len() <= LISTPACK_FIELDS_MAX
         && hash
             .iter()

@@ -10,11 +10,12 @@ use idem_protocol::command::args::{Glob, is, parse_i64, parse_u64};
 use idem_protocol::command::errors::{self, Text};
 use idem_protocol::resp::encode::Reply;
 
+use super::found::Fields;
 use super::keys::type_name;
 use super::object::is_listpack;
 use super::{Call, Decided, View, bound};
 use crate::decision::Decision;
-use crate::keyspace::{HashValue, cursor_of, position_of};
+use crate::keyspace::{cursor_of, position_of};
 
 /// Entries a step visits when the client does not say.
 const COUNT_DEFAULT: usize = 10;
@@ -78,7 +79,7 @@ pub(super) fn hscan<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided<
 
 /// Visits about `count` fields from `cursor` on; answers where to go on, 0 at the end.
 fn visit_fields<'k>(
-    hash: &'k HashValue,
+    hash: Fields<'k>,
     cursor: u64,
     count: usize,
     visit: &mut dyn FnMut((&'k [u8], &'k [u8])),

@@ -4,22 +4,34 @@ use idem_protocol::command::errors::{self, Text};
 use idem_protocol::idem::{IdemError, IdemRecord};
 use idem_protocol::{Deadline, Epoch, Lsn, UnixMs};
 
+use super::found::{Fields, Found, Value};
 use crate::barrier::Barrier;
 use crate::counters::Counters;
+use crate::deed::Deed;
 use crate::eviction::{ACCESS_CLOCK_SHIFT, MemoryLimit, uncounted_bytes, used_bytes};
 use crate::info::Facts;
-use crate::keyspace::{EntryRef, HashValue, Keyspace, ValueRef};
+use crate::keyspace::Keyspace;
+use crate::monitoring::Monitoring;
+use crate::overlay::Overlay;
+use crate::pubsub::PubSub;
 use crate::random::Random;
 use crate::session::Session;
+use crate::transaction::watch::{Watch, WatchedKey};
 
 /// Everything that there is to look at. Only a [`View`] looks.
 #[derive(Clone, Copy)]
 pub(crate) struct State<'k> {
     pub(crate) keyspace: &'k Keyspace,
+    /// What earlier commands of the same EXEC changed; none outside of one.
+    pub(crate) overlay: Option<&'k Overlay>,
+    /// What earlier commands of the same EXEC ask of the server; none outside of one.
+    pub(crate) deeds: &'k [Deed],
     pub(crate) barrier: &'k Barrier,
     pub(crate) counters: &'k Counters,
     pub(crate) facts: &'k dyn Facts,
     pub(crate) session: &'k Session,
+    pub(crate) pubsub: &'k PubSub,
+    pub(crate) monitoring: &'k Monitoring,
     pub(crate) epoch: Epoch,
     pub(crate) bulk_bytes_max: usize,
     pub(crate) memory_limit: MemoryLimit,
@@ -66,6 +78,16 @@ impl<'k> View<'k> {
         self.state.session
     }
 
+    /// Who listens to what; no reply waits for that.
+    pub const fn pubsub(&self) -> &'k PubSub {
+        self.state.pubsub
+    }
+
+    /// What was slow; no reply waits for that.
+    pub const fn monitoring(&self) -> &'k Monitoring {
+        self.state.monitoring
+    }
+
     /// Longest string that the configuration allows (`proto-max-bulk-len`), in bytes.
     pub const fn bulk_bytes_max(&self) -> usize {
         self.state.bulk_bytes_max
@@ -101,6 +123,11 @@ impl<'k> View<'k> {
         self.state.counters
     }
 
+    /// What the commands before this one in its transaction ask of the server: nothing of it has been carried out.
+    pub const fn deeds(&self) -> &'k [Deed] {
+        self.state.deeds
+    }
+
     /// What the server knows.
     pub const fn facts(&self) -> &'k dyn Facts {
         self.state.facts
@@ -118,25 +145,45 @@ impl<'k> View<'k> {
     }
 
     /// The entry of a key, when it is there and has not ended.
-    pub fn live(&mut self, db: u8, key: &[u8]) -> Option<EntryRef<'k>> {
+    pub fn live(&mut self, db: u8, key: &[u8]) -> Option<Found<'k>> {
         self.live_hashed(db, key).0
     }
 
     /// The same, with the key's hash: keyed, so that no client can choose keys whose hashes meet.
-    pub fn live_hashed(&mut self, db: u8, key: &[u8]) -> (Option<EntryRef<'k>>, u64) {
+    pub fn live_hashed(&mut self, db: u8, key: &[u8]) -> (Option<Found<'k>>, u64) {
         let keyspace = self.state.keyspace;
         let hash = keyspace.key_hash(key);
         self.depend(self.state.barrier.of_key(db, hash));
-        let entry = keyspace.get(db, key);
+        let entry = match self.state.overlay {
+            None => keyspace.get(db, key).map(Found::kept),
+            Some(overlay) => found_through(overlay, keyspace, db, key),
+        };
         (entry.filter(|entry| !self.ended(entry.deadline())), hash)
+    }
+
+    /// A key as WATCH needs it: what identifies it, and how it is now. A look that nobody is told about, so that nothing
+    /// depends on it.
+    pub(super) fn watch(&self, db: u8, key: &[u8]) -> (WatchedKey, Watch) {
+        let keyspace = self.state.keyspace;
+        let entry = keyspace.get(db, key).map(|entry| entry.deadline());
+        let watch = Watch {
+            since: self.state.barrier.marks().appended(),
+            found: entry.filter(|deadline| !deadline.has_ended(self.now)),
+        };
+        ((db, keyspace.key_hash(key)), watch)
+    }
+
+    /// Whether a deadline that was seen has come meanwhile; an answer that depends on it waits as for any end.
+    pub(crate) fn has_ended(&mut self, deadline: Deadline) -> bool {
+        self.ended(deadline)
     }
 
     /// The string of a key; an error for another type.
     pub fn string(&mut self, db: u8, key: &[u8]) -> Result<Option<&'k [u8]>, Text> {
         match self.live(db, key).map(|entry| entry.value()) {
             None => Ok(None),
-            Some(ValueRef::String(bytes)) => Ok(Some(bytes)),
-            Some(ValueRef::Hash(_)) => Err(errors::wrong_type()),
+            Some(Value::String(bytes)) => Ok(Some(bytes)),
+            Some(Value::Hash(_)) => Err(errors::wrong_type()),
         }
     }
 
@@ -144,17 +191,17 @@ impl<'k> View<'k> {
     pub fn string_until(&mut self, db: u8, key: &[u8]) -> Result<Option<(&'k [u8], Deadline)>, Text> {
         match self.live(db, key).map(|entry| (entry.value(), entry.deadline())) {
             None => Ok(None),
-            Some((ValueRef::String(bytes), deadline)) => Ok(Some((bytes, deadline))),
-            Some((ValueRef::Hash(_), _)) => Err(errors::wrong_type()),
+            Some((Value::String(bytes), deadline)) => Ok(Some((bytes, deadline))),
+            Some((Value::Hash(_), _)) => Err(errors::wrong_type()),
         }
     }
 
     /// The hash of a key with the key's deadline; an error for another type.
-    pub fn hash(&mut self, db: u8, key: &[u8]) -> Result<Option<(&'k HashValue, Deadline)>, Text> {
+    pub fn hash(&mut self, db: u8, key: &[u8]) -> Result<Option<(Fields<'k>, Deadline)>, Text> {
         match self.live(db, key).map(|entry| (entry.value(), entry.deadline())) {
             None => Ok(None),
-            Some((ValueRef::Hash(hash), deadline)) => Ok(Some((hash, deadline))),
-            Some((ValueRef::String(_), _)) => Err(errors::wrong_type()),
+            Some((Value::Hash(hash), deadline)) => Ok(Some((hash, deadline))),
+            Some((Value::String(_), _)) => Err(errors::wrong_type()),
         }
     }
 
@@ -165,8 +212,8 @@ impl<'k> View<'k> {
             return Ok(None);
         };
         let record = match entry.value() {
-            ValueRef::String(bytes) => IdemRecord::decode_stored(bytes),
-            ValueRef::Hash(_) => Err(IdemError::NotARecord),
+            Value::String(bytes) => IdemRecord::decode_stored(bytes),
+            Value::Hash(_) => Err(IdemError::NotARecord),
         };
         let record = record.map_err(|_| errors::wrong_type())?;
         if entry.deadline().is_none() {
@@ -175,34 +222,87 @@ impl<'k> View<'k> {
         Ok(Some((record, entry.deadline())))
     }
 
-    /// One step of a scan over the live entries of a database; answers the next cursor, 0 at the end.
-    pub fn scan(&mut self, db: u8, cursor: u64, count: usize, visit: &mut dyn FnMut(EntryRef<'k>)) -> u64 {
+    /// One step of a scan over the live entries of a database; answers the next cursor, 0 at the end. What only this
+    /// transaction has comes with the last step.
+    pub fn scan(&mut self, db: u8, cursor: u64, count: usize, visit: &mut dyn FnMut(Found<'k>)) -> u64 {
         self.depend_on_everything();
-        let keyspace = self.state.keyspace;
-        keyspace.scan(db, cursor, count, &mut |entry| {
-            if !self.ended(entry.deadline()) {
+        let State {
+            keyspace, overlay, ..
+        } = self.state;
+        let Some(overlay) = overlay else {
+            return keyspace.scan(db, cursor, count, &mut |entry| {
+                if !self.ended(entry.deadline()) {
+                    visit(Found::kept(entry));
+                }
+            });
+        };
+        let next = if overlay.is_flushed(db) {
+            0
+        } else {
+            keyspace.scan(db, cursor, count, &mut |entry| {
+                if overlay.get(db, entry.key()).is_none() && !self.ended(entry.deadline()) {
+                    visit(Found::kept(entry));
+                }
+            })
+        };
+        if next == 0 {
+            self.changed_entries(overlay, db, &mut |entry| {
                 visit(entry);
-            }
-        })
+                true
+            });
+        }
+        next
     }
 
     /// Live entries from a place chosen at random on, until `visit` answers false or each was seen once.
-    pub fn sample(&mut self, db: u8, visit: &mut dyn FnMut(EntryRef<'k>) -> bool) {
+    pub fn sample(&mut self, db: u8, visit: &mut dyn FnMut(Found<'k>) -> bool) {
         self.depend_on_everything();
-        let (keyspace, at) = (self.state.keyspace, self.state.random.fork().next());
-        keyspace.sample(db, at, &mut |entry| self.ended(entry.deadline()) || visit(entry));
+        let State {
+            keyspace, overlay, ..
+        } = self.state;
+        let at = self.state.random.fork().next();
+        let mut more = true;
+        if overlay.is_none_or(|overlay| !overlay.is_flushed(db)) {
+            keyspace.sample(db, at, &mut |entry| {
+                let changed = overlay.is_some_and(|overlay| overlay.get(db, entry.key()).is_some());
+                if !changed && !self.ended(entry.deadline()) {
+                    more = visit(Found::kept(entry));
+                }
+                more
+            });
+        }
+        if let Some(overlay) = overlay.filter(|_| more) {
+            self.changed_entries(overlay, db, visit);
+        }
+    }
+
+    /// What this transaction has put or changed in a database, until `visit` answers false.
+    fn changed_entries(&mut self, overlay: &'k Overlay, db: u8, visit: &mut dyn FnMut(Found<'k>) -> bool) {
+        let keyspace = self.state.keyspace;
+        for (key, changed) in overlay.keys(db) {
+            let entry = Found::changed(key, changed, keyspace.get(db, key));
+            if let Some(entry) = entry.filter(|entry| !self.ended(entry.deadline()))
+                && !visit(entry)
+            {
+                return;
+            }
+        }
     }
 
     /// For how many seconds an entry was not used, since the start at the longest; `None` when accesses are not noted.
-    pub fn idle_seconds(&self, entry: &EntryRef<'_>) -> Option<u64> {
-        let since = self.state.access_clock?.saturating_sub(entry.touched());
+    pub fn idle_seconds(&self, entry: &Found<'_>) -> Option<u64> {
+        let clock = self.state.access_clock?;
+        let since = clock.saturating_sub(entry.touched().unwrap_or(clock));
         Some((u64::from(since) << ACCESS_CLOCK_SHIFT) / 1000)
     }
 
     /// How many entries a database holds, ended ones that wait to be reclaimed included, as in Redis.
     pub fn len(&mut self, db: u8) -> u64 {
         self.depend_on_everything();
-        self.state.keyspace.len(db)
+        match self.state.overlay {
+            None => self.state.keyspace.len(db),
+            Some(overlay) => overlay.len(db, self.state.keyspace),
+        }
     }
 
     /// The keyspace, for numbers about it that say nothing about single keys: no reply waits for those.
@@ -215,7 +315,8 @@ impl<'k> View<'k> {
         self.state.barrier
     }
 
-    fn depend_on_everything(&mut self) {
+    /// For what shows that something changed, whatever it was.
+    pub(crate) fn depend_on_everything(&mut self) {
         self.depend(self.state.barrier.marks().appended());
     }
 
@@ -234,6 +335,15 @@ impl<'k> View<'k> {
             self.needs_clock = true;
         }
         true
+    }
+}
+
+/// The entry of a key as the keyspace would have it once `overlay` is applied; it may have ended.
+fn found_through<'k>(overlay: &'k Overlay, keyspace: &'k Keyspace, db: u8, key: &[u8]) -> Option<Found<'k>> {
+    let kept = keyspace.get(db, key);
+    match overlay.get(db, key) {
+        Some((key, changed)) => Found::changed(key, changed, kept),
+        None => kept.filter(|_| !overlay.is_flushed(db)).map(Found::kept),
     }
 }
 

@@ -27,6 +27,7 @@ use super::Node;
 use crate::decide::Call;
 use crate::eviction::{ACCESS_CLOCK_SHIFT, EvictionPolicy, MemoryLimit, used_bytes};
 use crate::log::{Log, Reservation};
+use crate::session::Session;
 
 /// Keys evicted in one call: two to three microseconds each.
 const EVICTIONS_MAX: usize = 128;
@@ -195,8 +196,9 @@ impl Node {
     }
 
     /// Notes that the command used its keys, when a policy asks for it.
-    pub(super) fn touch(&mut self, call: Call<'_>, now: UnixMs) {
-        if !self.memory_limit.wants_access_times() || only_asks(call) {
+    pub(super) fn touch(&mut self, session: &Session, call: Call<'_>, now: UnixMs) {
+        let keeps_quiet = session.no_touch && call.route.spec.id != CommandId::Touch;
+        if !self.memory_limit.wants_access_times() || only_asks(call) || keeps_quiet {
             return;
         }
         let clock = self.access_clock(now);

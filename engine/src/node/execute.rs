@@ -10,27 +10,23 @@ use idem_protocol::{Lsn, UnixMs};
 use super::evict::Room;
 use super::{Node, Outcome};
 use crate::counters::ErrorCode;
-use crate::decide::{Call, State, View, decide};
+use crate::decide::{Call, State, View, decide, refusal};
 use crate::decision::{Action, Decision, Effects, Records, Scratch};
 use crate::group;
 use crate::info::Facts;
 use crate::log::{Log, Reservation};
+use crate::overlay::Overlay;
 use crate::session::{Session, SessionChange};
+use crate::transaction::runs_at_once;
 
-const NO_SPACE: &str = "MISCONF No space can be reserved in the log: nothing was written. Reads are answered, and writes \
+pub(super) const NO_SPACE: &str = "MISCONF No space can be reserved in the log: nothing was written. Reads are answered, and writes \
                         work again when there is space.";
 
-const NO_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
-
-const NO_TRANSACTIONS: &str = "ERR unknown command 'MULTI': there are no transactions in this version. Nothing behind it \
-                               is executed, and the connection is closed.";
+pub(super) const NO_MEMORY: &str = "OOM command not allowed when used memory > 'maxmemory'.";
 
 impl Node {
-    /// Runs one command at `now` and appends its reply to `out`.
-    ///
-    /// Either everything happens in this call (records appended and applied, reply encoded, session changed, counted) or,
-    /// for [`Outcome::Wait`], nothing at all, except that other keys may have been evicted to make room for it.
-    pub fn execute<L: Log>(
+    /// Decides one command and carries it out; see [`Node::execute`].
+    pub(super) fn answer<L: Log>(
         &mut self,
         session: &mut Session,
         args: Args<'_>,
@@ -44,14 +40,26 @@ impl Node {
 
         let route = match command::resolve(args) {
             Ok(route) => route,
-            Err(_) if command::begins_transaction(args.name()) => {
-                self.refuse(session, NO_TRANSACTIONS.into(), out);
-                return Outcome::Close {
-                    depends_on: Lsn::ZERO,
-                };
+            Err(text) => {
+                session.last_command = command::lookup(args.name()).map(|spec| spec.name);
+                if let Some(transaction) = &mut session.transaction {
+                    transaction.fail();
+                }
+                return self.refuse(session, text, out);
             }
-            Err(text) => return self.refuse(session, text, out),
         };
+        session.last_command = Some(route.full_name());
+        if let Some(text) = refusal(session, &route) {
+            return self.refuse(session, text, out);
+        }
+        if session.transaction.is_some() {
+            if route.spec.id == CommandId::Exec {
+                return self.exec(session, route, args, now, log, facts, out);
+            }
+            if !runs_at_once(&route) {
+                return self.queue(session, route, args, log, out);
+            }
+        }
         let mut can_write = log.can_write();
         let mut no_room = false;
         let clock = now.max(self.barrier.log_time());
@@ -72,23 +80,7 @@ impl Node {
             let log_time = self.barrier.log_time();
             // What had not ended by the log's time cannot end while no record can say so: a restart would show it again.
             let now = if can_write { now.max(log_time) } else { log_time };
-            let state = State {
-                keyspace: &self.keyspace,
-                barrier: &self.barrier,
-                counters: &self.counters,
-                facts,
-                session,
-                epoch: self.epoch,
-                bulk_bytes_max: self.config.bulk_bytes_max,
-                memory_limit: self.memory_limit,
-                peak_bytes: self.peak_bytes,
-                clock,
-                access_clock: self
-                    .memory_limit
-                    .wants_access_times()
-                    .then(|| self.access_clock(clock)),
-                random: self.random,
-            };
+            let state = self.state(session, facts, None, clock);
             let mut view = View::new(state, now);
             let mut decision = decide(call, &mut view);
             let depends_on = view.depends_on();
@@ -160,10 +152,10 @@ impl Node {
             self.counters.commands += 1;
             self.counters.count(tally);
             session.commands += 1;
-            session.change(change);
+            self.change_session(session, change);
             // The last end is the highest, and everything that was looked at lies below it.
             let depends_on = self.commit_all(log, now, &records).unwrap_or(depends_on);
-            self.touch(call, now);
+            self.touch(session, call, now);
             return match action {
                 Action::Answer => Outcome::Reply { depends_on },
                 Action::Deed(deed) => {
@@ -188,8 +180,63 @@ impl Node {
         }
     }
 
+    /// Everything that there is to look at, for whoever decides on behalf of `session`. `clock` is the server's, and no
+    /// less than the log's time.
+    pub(super) fn state<'k>(
+        &'k self,
+        session: &'k Session,
+        facts: &'k dyn Facts,
+        overlay: Option<&'k Overlay>,
+        clock: UnixMs,
+    ) -> State<'k> {
+        let notes_accesses = self.memory_limit.wants_access_times();
+        State {
+            keyspace: &self.keyspace,
+            overlay,
+            deeds: &[],
+            barrier: &self.barrier,
+            counters: &self.counters,
+            facts,
+            session,
+            pubsub: &self.pubsub,
+            monitoring: &self.monitoring,
+            epoch: self.epoch,
+            bulk_bytes_max: self.config.bulk_bytes_max,
+            memory_limit: self.memory_limit,
+            peak_bytes: self.peak_bytes,
+            clock,
+            access_clock: notes_accesses.then(|| self.access_clock(clock)),
+            random: self.random,
+        }
+    }
+
+    /// Carries out what a command does to its own connection, here and in what the node knows about it.
+    fn change_session(&mut self, session: &mut Session, change: SessionChange<'_>) {
+        match change {
+            SessionChange::None => return,
+            SessionChange::Watch(keys) => {
+                keys.into_iter()
+                    .for_each(|(key, watch)| self.watches.add(&mut session.watched, key, watch));
+                return;
+            }
+            SessionChange::Unwatch => self.watches.remove(&mut session.watched),
+            SessionChange::Discard => self.leave_transaction(session),
+            SessionChange::Reset => self.forget(session),
+            SessionChange::Subscribe { .. } | SessionChange::Unsubscribe { .. } => {
+                return self.pubsub.change(session, &change);
+            }
+            _ => {}
+        }
+        session.change(change);
+    }
+
     /// Appends and applies the records of one command; answers the end of the last one.
-    fn commit_all<L: Log>(&mut self, log: &mut L, now: UnixMs, records: &Records<'_>) -> Option<Lsn> {
+    pub(super) fn commit_all<L: Log>(
+        &mut self,
+        log: &mut L,
+        now: UnixMs,
+        records: &Records<'_>,
+    ) -> Option<Lsn> {
         let mut end = None;
         for (db, record) in records {
             #[cfg(feature = "sabotage")]
@@ -203,7 +250,7 @@ impl Node {
     }
 
     /// An error about the arguments alone: it says nothing about the state and waits for nothing.
-    fn refuse(&mut self, session: &mut Session, text: Text, out: &mut Vec<u8>) -> Outcome {
+    pub(super) fn refuse(&mut self, session: &mut Session, text: Text, out: &mut Vec<u8>) -> Outcome {
         self.counters.errors.count(ErrorCode::of(&text));
         encode(&Reply::Error(text), session.protocol, out);
         session.commands += 1;

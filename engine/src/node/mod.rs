@@ -17,7 +17,9 @@
 //! position so far on that connection.
 
 mod evict;
+mod exec;
 mod execute;
+mod run;
 #[cfg(feature = "sabotage")]
 mod sabotage;
 mod tick;
@@ -38,13 +40,20 @@ use crate::deed::Deed;
 use crate::eviction::MemoryLimit;
 use crate::keyspace::Keyspace;
 use crate::log::Log;
+use crate::monitoring::Monitoring;
+use crate::pause::Pause;
+use crate::pubsub::PubSub;
 use crate::random::Random;
 use crate::session::Session;
+use crate::transaction::watch::WatchTable;
 #[cfg(feature = "sabotage")]
 use sabotage::LateDeadlines;
 
 /// Entries that one call of [`Node::reclaim_recovered`] frees or moves at most.
 const RECOVERY_BUDGET: usize = 8192;
+
+/// What [`Node::limit_transactions`] begins with.
+const TRANSACTION_BYTES_DEFAULT: usize = 32 << 20;
 
 /// A transaction of more parts is not noted key by key, but as a change of its databases.
 const KEYS_NOTED_MAX: usize = 1000;
@@ -121,6 +130,11 @@ pub struct Node {
     reclaim_clock: (Lsn, UnixMs),
     /// What commands asked for and the server has not taken yet.
     deeds: Vec<Deed>,
+    pause: Pause,
+    pub(crate) monitoring: Monitoring,
+    pubsub: PubSub,
+    watches: WatchTable,
+    transaction_bytes_max: usize,
     #[cfg(feature = "sabotage")]
     late: LateDeadlines,
 }
@@ -146,6 +160,11 @@ impl Node {
             recovered_time: UnixMs::ZERO,
             reclaim_clock: (Lsn::ZERO, UnixMs::ZERO),
             deeds: Vec::new(),
+            pause: Pause::default(),
+            monitoring: Monitoring::default(),
+            pubsub: PubSub::default(),
+            watches: WatchTable::default(),
+            transaction_bytes_max: TRANSACTION_BYTES_DEFAULT,
             #[cfg(feature = "sabotage")]
             late: LateDeadlines::default(),
             config,
@@ -159,6 +178,7 @@ impl Node {
         self.recovered_end = Lsn::ZERO;
         self.recovered_time = UnixMs::ZERO;
         self.reclaim_clock = (Lsn::ZERO, UnixMs::ZERO);
+        self.watches = WatchTable::default();
     }
 
     /// Takes one record during recovery, from a snapshot or from the log, in their order. `end` is where the log has to
@@ -232,6 +252,22 @@ impl Node {
         &self.counters
     }
 
+    /// Counts from zero again.
+    pub fn reset_counters(&mut self) {
+        self.counters = Counters::default();
+    }
+
+    /// Another `appendfsync` from now on; see [`Barrier::set_policy`].
+    pub fn set_policy(&mut self, policy: Durability) {
+        self.config.policy = policy;
+        self.barrier.set_policy(policy);
+    }
+
+    /// Another `proto-max-bulk-len` from now on, in bytes. What is longer already stays as it is.
+    pub fn set_bulk_bytes_max(&mut self, bytes: usize) {
+        self.config.bulk_bytes_max = bytes;
+    }
+
     /// Whether [`Node::take_deeds`] would answer anything.
     pub fn has_deeds(&self) -> bool {
         !self.deeds.is_empty()
@@ -244,7 +280,26 @@ impl Node {
     }
 
     /// A connection has ended: nothing is kept for it any more.
-    pub fn forget(&mut self, _session: &mut Session) {}
+    pub fn forget(&mut self, session: &mut Session) {
+        self.leave_transaction(session);
+        self.pubsub.forget(session);
+    }
+
+    /// Who listens to what.
+    pub fn pubsub(&self) -> &PubSub {
+        &self.pubsub
+    }
+
+    /// Nothing is queued or watched any more.
+    fn leave_transaction(&mut self, session: &mut Session) {
+        session.transaction = None;
+        self.watches.remove(&mut session.watched);
+    }
+
+    /// Bytes that the commands of one transaction may take while they are queued; 32 MiB at first.
+    pub fn limit_transactions(&mut self, bytes: usize) {
+        self.transaction_bytes_max = bytes;
+    }
 
     /// The end of the last record appended.
     pub fn appended(&self) -> Lsn {
@@ -267,6 +322,9 @@ impl Node {
         assert_eq!(end, log.appended(), "the log answers the end of what it appended");
         self.barrier.append(end, time);
         note(self.barrier.changes_mut(), &self.keyspace, db, record, end);
+        if !self.watches.is_empty() {
+            self.watches.note(&self.keyspace, db, record, end);
+        }
         self.keyspace.apply(time, db, record);
         end
     }

@@ -19,12 +19,19 @@ pub enum Sabotage {
     /// A transition's value is one record and its deadline a second one, appended by the next command or tick: a kill
     /// between the two leaves a record that never ends.
     DeadlineInSecondRecord,
+    /// A message is delivered at once, whatever it may say about writes that are not on disk yet.
+    MessageBeforeSync,
 }
 
 /// Deadlines that were not written with their values.
 pub(super) type LateDeadlines = Vec<(u8, Vec<u8>, Deadline)>;
 
 impl Node {
+    /// Whether messages do not wait for what their publishers have been promised.
+    pub fn delivers_at_once(&self) -> bool {
+        self.config.sabotage == Sabotage::MessageBeforeSync
+    }
+
     /// The broken form of a transition: the value without its deadline. `None` for what is written as always.
     pub(super) fn commit_without_deadline<L: Log>(
         &mut self,

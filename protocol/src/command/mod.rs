@@ -60,16 +60,6 @@ pub fn is_http(name: &[u8]) -> bool {
     name.eq_ignore_ascii_case(b"post") || name.eq_ignore_ascii_case(b"host:")
 }
 
-/// Whether a command begins a transaction, of which there are none yet.
-///
-/// Many clients wrap every pipeline in `MULTI … EXEC`, in one packet. To answer the two as unknown and carry out what
-/// stands between them would tell the caller "failed" of commands that ran: a key would be acquired by somebody who does
-/// not know. So whoever reads from a client answers this one with an error, closes the connection and carries out nothing
-/// that follows. Once the table has a row of that name, the row wins.
-pub fn begins_transaction(name: &[u8]) -> bool {
-    name.eq_ignore_ascii_case(b"multi") && lookup(name).is_none()
-}
-
 /// Where a concrete call leads.
 #[derive(Debug, Clone, Copy)]
 pub struct Route {

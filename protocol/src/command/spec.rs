@@ -72,6 +72,17 @@ pub enum CommandId {
     Quit,
     Reset,
     Select,
+    Asking,
+    Cluster,
+    Readonly,
+    Readwrite,
+    Script,
+    Psubscribe,
+    Publish,
+    Pubsub,
+    Punsubscribe,
+    Subscribe,
+    Unsubscribe,
     Bgsave,
     Command,
     Config,
@@ -81,8 +92,16 @@ pub enum CommandId {
     Flushdb,
     Info,
     Lastsave,
+    Latency,
+    Role,
     Save,
+    Slowlog,
     Time,
+    Discard,
+    Exec,
+    Multi,
+    Unwatch,
+    Watch,
 }
 
 /// One subcommand or action.
@@ -101,14 +120,33 @@ pub enum SubcommandId {
     ObjectHelp,
     ObjectIdletime,
     ObjectRefcount,
+    ClientCaching,
     ClientGetname,
+    ClientGetredir,
     ClientHelp,
     ClientId,
+    ClientInfo,
+    ClientKill,
+    ClientList,
+    ClientNoEvict,
+    ClientNoTouch,
+    ClientPause,
+    ClientReply,
     ClientSetinfo,
     ClientSetname,
+    ClientTracking,
+    ClientTrackinginfo,
+    ClientUnblock,
+    ClientUnpause,
+    Cluster,
+    PubsubChannels,
+    PubsubHelp,
+    PubsubNumpat,
+    PubsubNumsub,
     CommandCount,
     CommandDocs,
     CommandGetkeys,
+    CommandGetkeysandflags,
     CommandHelp,
     CommandInfo,
     CommandList,
@@ -117,6 +155,19 @@ pub enum SubcommandId {
     ConfigResetstat,
     ConfigRewrite,
     ConfigSet,
+    LatencyDoctor,
+    LatencyGraph,
+    LatencyHelp,
+    LatencyHistogram,
+    LatencyHistory,
+    LatencyLatest,
+    LatencyReset,
+    ScriptHelp,
+    ScriptKill,
+    SlowlogGet,
+    SlowlogHelp,
+    SlowlogLen,
+    SlowlogReset,
 }
 
 /// Where the keys of a command are.
@@ -240,6 +291,15 @@ impl CommandSpec {
     /// Whether a call with `count` arguments, the name counted, can be this command.
     pub fn arity_ok(&self, count: usize) -> bool {
         arity_ok(self.arity, count)
+    }
+
+    /// Whether one call is answered by several replies, one for each channel or pattern that it names. Inside a transaction
+    /// they would break the array of EXEC's replies apart: these commands are refused while it is queued.
+    pub fn has_many_replies(&self) -> bool {
+        matches!(
+            self.id,
+            CommandId::Subscribe | CommandId::Unsubscribe | CommandId::Psubscribe | CommandId::Punsubscribe
+        )
     }
 
     /// Whether this is a container of subcommands or actions.

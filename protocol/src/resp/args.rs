@@ -109,6 +109,15 @@ impl Index<usize> for Args<'_> {
     }
 }
 
+/// Equal when the arguments are, wherever they lie.
+impl PartialEq for Args<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Args<'_> {}
+
 /// Shows arguments as escaped text, for test failures. Never for logs: values are the clients' business.
 impl std::fmt::Debug for Args<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {

@@ -25,10 +25,12 @@ pub mod encode;
 mod error;
 mod inline;
 pub(crate) mod number;
+mod queue;
 pub mod value;
 
 pub use args::Args;
 pub use error::{ProtocolError, ReplyBound};
+pub use queue::{ArgsQueue, QueueFull};
 
 /// The version of RESP that a connection speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]

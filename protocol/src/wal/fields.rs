@@ -4,8 +4,8 @@
 //! The encoded form is walked once when a body is decoded; iterating later cannot fail.
 
 use crate::cursor::{Cursor, put_string};
-use crate::wal::record::{BodyError, Record, SUB_HEADER_BYTES};
-use crate::wal::{Opcode, RECORD_BYTES_MAX};
+use crate::wal::RECORD_BYTES_MAX;
+use crate::wal::record::BodyError;
 use crate::{Member, NodeId};
 
 /// A field of a hash with its value.
@@ -39,20 +39,6 @@ pub enum Strings<'a> {
     },
 }
 
-/// The parts of a Transaction.
-#[derive(Clone, Copy, Debug)]
-pub enum SubRecords<'a> {
-    /// From commands: database and record.
-    Slice(&'a [(u8, Record<'a>)]),
-    /// From a body: `count` parts, checked.
-    Encoded {
-        /// How many parts.
-        count: u32,
-        /// The bytes after the count.
-        bytes: &'a [u8],
-    },
-}
-
 /// The list of members.
 #[derive(Clone, Copy, Debug)]
 pub enum MemberList<'a> {
@@ -67,13 +53,13 @@ pub enum MemberList<'a> {
     },
 }
 
-const CHECKED: &str = "the body was walked when it was decoded";
+pub(super) const CHECKED: &str = "the body was walked when it was decoded";
 
 fn string_len(bytes: &[u8]) -> u64 {
     4 + bytes.len() as u64
 }
 
-fn count_u32(count: usize) -> u32 {
+pub(super) fn count_u32(count: usize) -> u32 {
     u32::try_from(count).expect("a command has fewer than 2^32 arguments")
 }
 
@@ -190,84 +176,6 @@ impl<'a> From<&'a [&'a [u8]]> for Strings<'a> {
     }
 }
 
-impl<'a> SubRecords<'a> {
-    /// How many parts.
-    pub const fn len(&self) -> usize {
-        match self {
-            SubRecords::Slice(records) => records.len(),
-            SubRecords::Encoded { count, .. } => *count as usize,
-        }
-    }
-
-    /// True for none, which no valid record has.
-    pub const fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// Database and record, in order.
-    pub fn iter(&self) -> impl Iterator<Item = (u8, Record<'a>)> + use<'a> {
-        let (slice, count, bytes): (&'a [(u8, Record<'a>)], u32, &'a [u8]) = match *self {
-            SubRecords::Slice(records) => (records, 0, &[]),
-            SubRecords::Encoded { count, bytes } => (&[], count, bytes),
-        };
-        let mut cursor = Cursor::new(bytes);
-        let encoded = (0..count).map(move |_| read_sub(&mut cursor).expect(CHECKED));
-        slice.iter().copied().chain(encoded)
-    }
-
-    pub(crate) fn body_len(&self) -> u64 {
-        4 + match *self {
-            SubRecords::Slice(records) => records
-                .iter()
-                .map(|(_, record)| SUB_HEADER_BYTES + record.body_len())
-                .sum(),
-            SubRecords::Encoded { bytes, .. } => bytes.len() as u64,
-        }
-    }
-
-    pub(crate) fn put(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&count_u32(self.len()).to_le_bytes());
-        for (db, record) in self.iter() {
-            assert!(
-                record.opcode().is_transactional(),
-                "only changes of keys stand inside a transaction"
-            );
-            out.push(record.opcode().to_byte());
-            out.push(db);
-            let length = u32::try_from(record.body_len()).expect("bodies are bounded by the record limit");
-            out.extend_from_slice(&length.to_le_bytes());
-            record.put_body(out);
-        }
-    }
-
-    pub(crate) fn read(cursor: &mut Cursor<'a>) -> Result<Self, BodyError> {
-        let count = nonzero_count(cursor)?;
-        let bytes = cursor.rest();
-        let mut parts = Cursor::new(bytes);
-        for _ in 0..count {
-            read_sub(&mut parts)?;
-        }
-        if parts.is_at_end() {
-            Ok(SubRecords::Encoded { count, bytes })
-        } else {
-            Err(BodyError::TrailingBytes)
-        }
-    }
-}
-
-fn read_sub<'a>(cursor: &mut Cursor<'a>) -> Result<(u8, Record<'a>), BodyError> {
-    let opcode = cursor.u8()?;
-    let db = cursor.u8()?;
-    let length = cursor.u32()?;
-    let body = cursor.take(u64::from(length))?;
-    let opcode = Opcode::from_byte(opcode).ok_or(BodyError::UnknownOpcode(opcode))?;
-    // Also what keeps this from recursing: a transaction is not transactional.
-    if !opcode.is_transactional() {
-        return Err(BodyError::NotTransactional(opcode));
-    }
-    Ok((db, Record::decode_body(opcode, body)?))
-}
-
 impl<'a> MemberList<'a> {
     /// How many members.
     pub const fn len(&self) -> usize {
@@ -356,7 +264,7 @@ impl<'a> MemberList<'a> {
     }
 }
 
-fn nonzero_count(cursor: &mut Cursor<'_>) -> Result<u32, BodyError> {
+pub(super) fn nonzero_count(cursor: &mut Cursor<'_>) -> Result<u32, BodyError> {
     match cursor.u32()? {
         0 => Err(BodyError::EmptyList),
         count => Ok(count),

@@ -7,8 +7,9 @@ mod raw;
 pub mod record;
 pub mod scan;
 pub mod segment_header;
+mod sub_records;
 
-pub use fields::{MemberList, Pair, Pairs, Strings, SubRecords};
+pub use fields::{MemberList, Pair, Pairs, Strings};
 pub use frame::{FRAME_ALIGN, FRAME_HEADER_BYTES, FrameHeader, Salt, padded};
 pub use opcode::{DeleteReason, EpochReason, Opcode};
 pub use raw::{RawRecord, RecordError};
@@ -17,3 +18,4 @@ pub use segment_header::{
     FORMAT_VERSION, HeaderError, Predecessor, SECOND_COPY_OFFSET, SEGMENT_HEADER_BYTES, SegmentHeader,
     parse_segment_name, parse_snapshot_name, segment_name, snapshot_name,
 };
+pub use sub_records::{SubRecords, SubRecordsBuf};

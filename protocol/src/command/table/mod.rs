@@ -2,12 +2,18 @@
 //!
 //! Arity, flags, keys and categories are those of Redis 7.2, since clients and ACL files depend on them.
 
+mod client;
+mod cluster;
 mod connection;
 mod generic;
 mod hash;
 mod idem;
+mod monitoring;
+mod pubsub;
+mod scripting;
 mod server;
 mod string;
+mod transactions;
 
 use super::flags::{Categories, Flags};
 use super::spec::{CommandId, CommandSpec, KeySpec};
@@ -67,13 +73,24 @@ pub(super) static TABLE: [CommandSpec; COUNT] = [
     hash::HSTRLEN,
     hash::HVALS,
     connection::AUTH,
-    connection::CLIENT,
+    client::CLIENT,
     connection::ECHO,
     connection::HELLO,
     connection::PING,
     connection::QUIT,
     connection::RESET,
     connection::SELECT,
+    cluster::ASKING,
+    cluster::CLUSTER,
+    cluster::READONLY,
+    cluster::READWRITE,
+    scripting::SCRIPT,
+    pubsub::PSUBSCRIBE,
+    pubsub::PUBLISH,
+    pubsub::PUBSUB,
+    pubsub::PUNSUBSCRIBE,
+    pubsub::SUBSCRIBE,
+    pubsub::UNSUBSCRIBE,
     server::BGSAVE,
     server::COMMAND,
     server::CONFIG,
@@ -83,11 +100,19 @@ pub(super) static TABLE: [CommandSpec; COUNT] = [
     server::FLUSHDB,
     server::INFO,
     server::LASTSAVE,
+    monitoring::LATENCY,
+    server::ROLE,
     server::SAVE,
+    monitoring::SLOWLOG,
     server::TIME,
+    transactions::DISCARD,
+    transactions::EXEC,
+    transactions::MULTI,
+    transactions::UNWATCH,
+    transactions::WATCH,
 ];
 
-const COUNT: usize = CommandId::Time as usize + 1;
+const COUNT: usize = CommandId::Watch as usize + 1;
 
 /// What most rows have in common.
 ///

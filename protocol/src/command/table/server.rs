@@ -37,6 +37,7 @@ pub(super) const COMMAND: CommandSpec = CommandSpec {
         COMMAND_COUNT,
         COMMAND_DOCS,
         COMMAND_GETKEYS,
+        COMMAND_GETKEYSANDFLAGS,
         COMMAND_HELP,
         COMMAND_INFO,
         COMMAND_LIST,
@@ -91,6 +92,18 @@ const COMMAND_GETKEYS: SubcommandSpec = SubcommandSpec {
     arity: -3,
     summary: "Returns the keys of a command with its arguments.",
     since: "2.8.13",
+    complexity: "O(N) in the number of arguments.",
+    syntax: "command [arg [arg ...]]",
+    ..COMMAND_BASE
+};
+
+const COMMAND_GETKEYSANDFLAGS: SubcommandSpec = SubcommandSpec {
+    id: SubcommandId::CommandGetkeysandflags,
+    name: "getkeysandflags",
+    full_name: "command|getkeysandflags",
+    arity: -3,
+    summary: "Returns the keys of a command with its arguments, each with what the command does to it.",
+    since: "7.0.0",
     complexity: "O(N) in the number of arguments.",
     syntax: "command [arg [arg ...]]",
     ..COMMAND_BASE
@@ -179,7 +192,7 @@ const CONFIG_RESETSTAT: SubcommandSpec = SubcommandSpec {
     name: "resetstat",
     full_name: "config|resetstat",
     arity: 2,
-    summary: "Is an error: counters restart with the process.",
+    summary: "Lets the counters of INFO begin again.",
     complexity: "O(1)",
     syntax: "",
     tips: EVERY_NODE,
@@ -191,7 +204,7 @@ const CONFIG_REWRITE: SubcommandSpec = SubcommandSpec {
     name: "rewrite",
     full_name: "config|rewrite",
     arity: 2,
-    summary: "Is an error: the configuration file is the operator's.",
+    summary: "Writes changed options into the configuration file.",
     since: "2.8.0",
     complexity: "O(1)",
     syntax: "",
@@ -204,7 +217,7 @@ const CONFIG_SET: SubcommandSpec = SubcommandSpec {
     name: "set",
     full_name: "config|set",
     arity: -4,
-    summary: "Is an error: options are given at the start.",
+    summary: "Changes options of the running server, all or none.",
     complexity: "O(1)",
     syntax: "parameter value [parameter value ...]",
     tips: EVERY_NODE,
@@ -290,6 +303,18 @@ pub(super) const LASTSAVE: CommandSpec = CommandSpec {
     summary: "Returns the time of the last snapshot, in Unix seconds.",
     group: "server",
     tips: &["nondeterministic_output"],
+    ..BASE
+};
+
+pub(super) const ROLE: CommandSpec = CommandSpec {
+    id: CommandId::Role,
+    name: "role",
+    arity: 1,
+    flags: ANYTIME.with(Flags::FAST).with(Flags::NOSCRIPT),
+    categories: OPERATORS.with(Categories::FAST),
+    summary: "Returns the role in replication, the offset and the replicas.",
+    since: "2.8.12",
+    group: "server",
     ..BASE
 };
 
