@@ -10,8 +10,8 @@ use idem_protocol::command::CommandSpec;
 use crate::session::Session;
 
 /// Whether the records of this command, called by this session, may join the open group. Allocates nothing; the answer
-/// is a reviewed column of the command table, never derived from the write flag. Sessions in a transaction or with
-/// subscriptions will answer no for every command.
-pub fn eligible(_session: &Session, command: &CommandSpec) -> bool {
-    command.joins_group
+/// is a reviewed column of the command table, never derived from the write flag. A session with subscriptions answers no
+/// for every command.
+pub fn eligible(session: &Session, command: &CommandSpec) -> bool {
+    command.joins_group && session.subscriptions.is_empty()
 }

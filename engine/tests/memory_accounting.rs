@@ -6,7 +6,8 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use idem_engine::Keyspace;
+use idem_engine::pubsub::{PubSub, Topic};
+use idem_engine::{Keyspace, Session};
 use idem_protocol::idem::{IdemRecord, IdemState};
 use idem_protocol::wal::{DeleteReason, Record};
 use idem_protocol::{Deadline, UnixMs};
@@ -183,5 +184,65 @@ fn keyspace_keys(keyspace: &Keyspace) -> Vec<Vec<u8>> {
         if cursor == 0 {
             return keys;
         }
+    }
+}
+
+/// What connections are charged for their subscriptions covers every allocation behind them, however they are spread. (It is
+/// more where many share a name: then the last one who goes takes it along.)
+#[test]
+fn subscriptions_are_charged_no_less_than_they_take() {
+    let connections = |count: u64| (0..count).map(Session::new).collect::<Vec<_>>();
+    // How many connections, and the names of each.
+    type Names = fn(u64, u32) -> Vec<u8>;
+    let cases: [(&str, u64, u32, Topic, Names); 6] = [
+        (
+            "one connection, many names",
+            1,
+            20_000,
+            Topic::Channel,
+            |_, name| format!("user:{name:08}").into_bytes(),
+        ),
+        (
+            "many connections, a name each",
+            20_000,
+            1,
+            Topic::Channel,
+            |id, _| format!("user:{id:08}").into_bytes(),
+        ),
+        ("many connections, one name", 20_000, 1, Topic::Channel, |_, _| {
+            b"news".to_vec()
+        }),
+        ("ten names for all", 2_000, 10, Topic::Channel, |_, name| {
+            format!("news:{name}").into_bytes()
+        }),
+        ("many patterns", 1, 10_000, Topic::Pattern, |_, name| {
+            format!("user:{name:08}:*").into_bytes()
+        }),
+        ("a pattern each", 10_000, 1, Topic::Pattern, |id, _| {
+            format!("u:{id}:[a-z]*").into_bytes()
+        }),
+    ];
+    for (what, count, names, topic, name) in cases {
+        let mut sessions = connections(count);
+        let mut pubsub = PubSub::default();
+        let before = HELD.get();
+        for session in &mut sessions {
+            for number in 0..names {
+                let name = name(session.id, number);
+                pubsub.subscribe(session, topic, &name);
+            }
+        }
+        let taken = HELD.get() - before;
+        let charged: usize = sessions
+            .iter()
+            .map(|session| session.subscriptions.memory_bytes())
+            .sum();
+        let charged = i64::try_from(charged).unwrap();
+        sessions.iter_mut().for_each(|session| pubsub.forget(session));
+        let left = HELD.get() - before;
+        println!("{what}: {taken} bytes taken, {charged} charged");
+        assert!(taken <= charged, "{what}: {taken} bytes taken, {charged} charged");
+        // An emptied map keeps one node.
+        assert!(left <= 2048, "{what}: {left} bytes do not come back");
     }
 }

@@ -29,6 +29,26 @@ fn what_closes_the_open_group() {
     }
 }
 
+/// Whatever a connection with subscriptions writes begins a group of its own.
+#[test]
+fn a_subscriber_does_not_join() {
+    let mut world = World::new(Durability::Always).resp3();
+    for (command, closes) in [
+        ("SET k 1", 0),
+        ("SUBSCRIBE a", 0),
+        ("SET k 2", 1),
+        ("PSUBSCRIBE a*", 0),
+        ("UNSUBSCRIBE", 0),
+        ("IDEM i BEGIN f o 1000", 1),
+        ("PUNSUBSCRIBE a*", 0),
+        ("SET k 3", 0),
+    ] {
+        let before = world.log.closed;
+        world.line(command);
+        assert_eq!(world.log.closed - before, closes, "{command}");
+    }
+}
+
 /// A disk that is far behind delays what would close one more group, and nothing else.
 #[test]
 fn what_cannot_close_the_group_waits_and_leaves_no_trace() {

@@ -33,7 +33,8 @@ impl Glob {
     /// Reads `pattern`; every one means something.
     pub fn new(pattern: &[u8], ignore_case: bool) -> Glob {
         let fold = |byte| folded(byte, ignore_case);
-        let mut units = Vec::new();
+        // Never more units than bytes; growing by doubling would keep room for twice as many.
+        let mut units = Vec::with_capacity(pattern.len());
         let mut rest = pattern;
         loop {
             let (unit, after) = match rest {
