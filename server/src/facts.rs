@@ -13,12 +13,15 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
-use idem_engine::{Facts, ServerFacts};
+use idem_engine::{Changes, ClientFacts, Deed, Facts, ServerFacts};
+use idem_protocol::command::errors::Text;
 use idem_protocol::lsn::Lsn;
 use idem_protocol::{ClusterId, Epoch};
 use idem_wal::storage::{Dir, Storage, StorageFile};
 
 use crate::clock::Clock;
+use crate::config::Configuration;
+use crate::descriptors::clients_possible;
 use crate::peer::DropReason;
 use crate::peers::Peers;
 use crate::procfs::{cpu_seconds, memory, operating_system, total_memory};
@@ -37,10 +40,6 @@ pub struct Identity {
     pub run_id: String,
     /// Port that clients connect to.
     pub tcp_port: u16,
-    /// Most clients allowed.
-    pub maxclients: usize,
-    /// Path of the configuration file; empty for none.
-    pub config_file: String,
     /// The cluster that the log belongs to.
     pub cluster: ClusterId,
     /// The epoch that this start opened.
@@ -79,6 +78,8 @@ pub struct Process {
     syncs: u64,
     groups: u64,
     records: u64,
+    /// Those of them that `groups` does not count.
+    records_before: u64,
     sync_usec: Histogram<u64>,
     samples: VecDeque<Sample>,
     log_segments: u64,
@@ -101,6 +102,7 @@ impl Process {
             syncs: 0,
             groups: 0,
             records: 0,
+            records_before: 0,
             sync_usec: Histogram::new_with_bounds(1, SYNC_USEC_MAX, 2)
                 .expect("the bounds are in order and 2 is a precision"),
             samples: VecDeque::with_capacity(RATE_SAMPLES),
@@ -142,6 +144,19 @@ impl Process {
     pub fn count_group(&mut self, records: u64) {
         self.groups += 1;
         self.records += records;
+    }
+
+    /// Totals begin again, and with them averages, times and rates (`CONFIG RESETSTAT`). What is no total stays: how long the
+    /// server runs, and what was written since the last snapshot.
+    pub fn reset_totals(&mut self) {
+        (self.accepted, self.rejected) = (0, 0);
+        (self.query_limit_drops, self.output_limit_drops) = (0, 0);
+        (self.syncs, self.groups) = (0, 0);
+        self.records_before = self.records;
+        self.sync_usec.reset();
+        self.samples.clear();
+        self.traffic.input.set(0);
+        self.traffic.output.set(0);
     }
 
     /// Records written by this process.
@@ -196,8 +211,8 @@ pub struct FactsView<'a> {
     pub snapshots: &'a Snapshots,
     /// The clock.
     pub clock: &'a Clock,
-    /// What CONFIG GET shows.
-    pub settings: &'a [(&'static str, String)],
+    /// The options.
+    pub config: &'a Configuration,
 }
 
 impl Facts for FactsView<'_> {
@@ -207,7 +222,7 @@ impl Facts for FactsView<'_> {
             peers,
             snapshots,
             clock,
-            settings: _,
+            config,
         } = self;
         let memory = memory();
         let (cpu_user, cpu_sys) = cpu_seconds();
@@ -222,10 +237,10 @@ impl Facts for FactsView<'_> {
             executable: std::env::current_exe()
                 .map(|path| path.display().to_string())
                 .unwrap_or_default(),
-            config_file: process.identity.config_file.clone(),
+            config_file: config.file_name(),
             connected_clients: count(peers.len()),
             blocked_clients: count(peers.waiting_for_log()),
-            maxclients: count(process.identity.maxclients),
+            maxclients: count(config.options().maxclients),
             client_buffers_bytes: count(peers.buffers_bytes()),
             used_memory_rss: memory.resident,
             used_memory_rss_peak: memory.peak,
@@ -256,7 +271,7 @@ impl Facts for FactsView<'_> {
             wal_group_size_avg: if process.groups == 0 {
                 0.0
             } else {
-                approximate(process.records) / approximate(process.groups)
+                approximate(process.records - process.records_before) / approximate(process.groups)
             },
             wal_sync_usec_p50: process.sync_usec.value_at_quantile(0.5),
             wal_sync_usec_p99: process.sync_usec.value_at_quantile(0.99),
@@ -274,7 +289,24 @@ impl Facts for FactsView<'_> {
     }
 
     fn settings(&self) -> &[(&'static str, String)] {
-        self.settings
+        self.config.shown()
+    }
+
+    fn clients(&self, only: Option<u64>, visit: &mut dyn FnMut(&ClientFacts<'_>)) {
+        self.peers.visit(only, visit);
+    }
+
+    fn check_settings(&self, earlier: &[Deed], pairs: &[(&[u8], &[u8])]) -> Result<Changes, Text> {
+        self.config.check(earlier, pairs, &|options| {
+            let possible = clients_possible(options.maxclients);
+            (possible < options.maxclients).then(|| {
+                format!("maxclients: this process may open files for {possible} clients at most (ulimit -n)")
+            })
+        })
+    }
+
+    fn rewrite_config(&self, earlier: &[Deed]) -> Result<(), Text> {
+        self.config.rewrite(earlier)
     }
 }
 
@@ -334,6 +366,24 @@ mod tests {
         let (commands, input, output) = process.rates();
         assert_eq!((whole(commands), whole(input), whole(output)), (500, 1000, 0));
         assert_eq!(approximate(3), 3.0);
+    }
+
+    #[test]
+    fn what_is_no_total_outlives_a_reset() {
+        let mut process = Process::new(Identity::default());
+        process.count_accepted();
+        process.count_sync(70);
+        process.count_group(10);
+        process.traffic.input.set(5);
+        process.reset_totals();
+        assert_eq!(
+            (process.accepted, process.syncs, process.traffic.input.get()),
+            (0, 0, 0)
+        );
+        assert_eq!(process.sync_usec.max(), 0);
+        assert_eq!(process.records(), 10, "the next snapshot still has them to cover");
+        process.count_group(3);
+        assert_eq!((process.records - process.records_before, process.groups), (3, 1));
     }
 
     #[test]

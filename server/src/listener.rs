@@ -5,6 +5,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -13,6 +14,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use crate::conn;
 use crate::core::Shard;
+use crate::peer::Endpoint;
 use crate::socket;
 
 /// Connections that the kernel keeps for us between two accepts.
@@ -99,7 +101,7 @@ fn take(shard: &Rc<Shard>, stream: TcpStream, address: SocketAddr) {
         Ok(socket) => socket,
         Err(stream) => {
             core.process.count_rejected();
-            core.client_log.refused(address, shard.options.maxclients);
+            core.client_log.refused(address, shard.options.get().maxclients);
             if let Some(socket) = shard.places.refuse(stream) {
                 tokio::task::spawn_local(socket::refuse(socket));
             }
@@ -113,6 +115,11 @@ fn take(shard: &Rc<Shard>, stream: TcpStream, address: SocketAddr) {
         .with_time(KEEPALIVE_AFTER)
         .with_interval(KEEPALIVE_EVERY);
     let _ = SockRef::from(&socket.stream).set_tcp_keepalive(&keepalive);
-    let peer = core.peers.add(address, Instant::now());
+    let endpoint = Endpoint {
+        address,
+        local: socket.stream.local_addr().ok(),
+        descriptor: socket.stream.as_raw_fd(),
+    };
+    let peer = core.peers.add(endpoint, Instant::now());
     tokio::task::spawn_local(conn::serve(Rc::clone(shard), socket, peer));
 }

@@ -10,29 +10,49 @@ use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use tracing_subscriber::filter::LevelFilter;
-use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Registry, fmt, reload};
 
 use crate::config::{LogFormat, LogLevel};
 use crate::peer::{DropReason, Peer};
 
-/// Installs the process's logger. The library never calls this: a program that embeds a shard has its own.
-pub fn install(level: LogLevel, format: LogFormat) {
-    let level = match level {
+/// How much the installed logger lets through. The default has no logger to tell: in a program that embeds a shard and has
+/// a logger of its own, `log-level` is that program's business.
+#[derive(Clone, Debug, Default)]
+pub struct Levels(Option<reload::Handle<LevelFilter, Registry>>);
+
+impl Levels {
+    /// Lets through so much from now on.
+    pub fn set(&self, level: LogLevel) {
+        if let Some(handle) = &self.0 {
+            // The one error is a logger that is gone, and then nobody logs.
+            let _ = handle.reload(filter(level));
+        }
+    }
+}
+
+fn filter(level: LogLevel) -> LevelFilter {
+    match level {
         LogLevel::Error => LevelFilter::ERROR,
         LogLevel::Warn => LevelFilter::WARN,
         LogLevel::Info => LevelFilter::INFO,
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
-    };
-    let builder = fmt()
-        .with_max_level(level)
-        .with_writer(std::io::stderr)
-        .with_target(false);
-    match format {
-        // A closed or full stderr must not end the server: the writer drops what it cannot write.
-        LogFormat::Text => builder.init(),
-        LogFormat::Json => builder.json().flatten_event(true).init(),
     }
+}
+
+/// Installs the process's logger. The library never calls this: a program that embeds a shard has its own.
+pub fn install(level: LogLevel, format: LogFormat) -> Levels {
+    let (filter, handle) = reload::Layer::new(filter(level));
+    let registry = tracing_subscriber::registry().with(filter);
+    // A closed or full stderr must not end the server: the writer drops what it cannot write.
+    let lines = fmt::layer().with_writer(std::io::stderr).with_target(false);
+    match format {
+        LogFormat::Text => registry.with(lines).init(),
+        LogFormat::Json => registry.with(lines.json().flatten_event(true)).init(),
+    }
+    Levels(Some(handle))
 }
 
 /// Length of the windows in which lines are counted.
@@ -106,16 +126,19 @@ pub enum ClientLine {
     Snapshot,
     /// A snapshot failed, or what it made unneeded could not be removed.
     SnapshotFailed,
+    /// An option was changed.
+    Configured,
 }
 
 impl ClientLine {
-    const ALL: [ClientLine; 6] = [
+    const ALL: [ClientLine; 7] = [
         ClientLine::Refused,
         ClientLine::Mistake,
         ClientLine::Dropped,
         ClientLine::Http,
         ClientLine::Snapshot,
         ClientLine::SnapshotFailed,
+        ClientLine::Configured,
     ];
 
     const fn lines_max(self) -> u32 {
@@ -135,6 +158,7 @@ impl ClientLine {
             ClientLine::Http => tracing::warn!("client dropped for an HTTP request: … {count} more"),
             ClientLine::Snapshot => tracing::info!("snapshots: … {count} more lines"),
             ClientLine::SnapshotFailed => tracing::error!("snapshot failed: … {count} more lines"),
+            ClientLine::Configured => tracing::info!("CONFIG SET: … {count} more lines"),
         }
     }
 }
@@ -267,6 +291,6 @@ mod tests {
                 log.write(kind, now, || written[kind as usize] += 1);
             }
         }
-        assert_eq!(written, [10, 10, 10, 1, 10, 10]);
+        assert_eq!(written, [10, 10, 10, 1, 10, 10, 10]);
     }
 }

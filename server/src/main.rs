@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use idem_server::config::{self, Flags, cli};
 use idem_server::exit::Exit;
-use idem_server::logging;
+use idem_server::logging::{self, Levels};
 use idem_server::startup::{self, Ready, Settings};
 use tokio::runtime::LocalOptions;
 
@@ -42,12 +42,12 @@ fn run() -> Exit {
         Ok(options) => options,
         Err(error) => return complain(Exit::Usage, &error.to_string()),
     };
-    logging::install(options.log_level, options.log_format);
+    let levels = logging::install(options.log_level, options.log_format);
     end_on_panic();
     for warning in config::warnings(&options) {
         tracing::warn!("{warning}");
     }
-    let settings = match settings(&flags) {
+    let settings = match settings(&flags, levels) {
         Ok(settings) => settings,
         Err(error) => return complain(Exit::Usage, &error),
     };
@@ -105,21 +105,23 @@ fn end_on_panic() {
 }
 
 #[cfg(not(feature = "sabotage"))]
-fn settings(flags: &Flags) -> Result<Settings, String> {
+fn settings(flags: &Flags, levels: Levels) -> Result<Settings, String> {
     Ok(Settings {
-        config_file: config_file(flags),
+        config_file: flags.config().cloned(),
+        levels,
     })
 }
 
 /// DELIBERATELY BROKEN builds: the environment says how.
 #[cfg(feature = "sabotage")]
-fn settings(flags: &Flags) -> Result<Settings, String> {
+fn settings(flags: &Flags, levels: Levels) -> Result<Settings, String> {
     use idem_server::startup::Sabotage;
     let mut sabotage = Sabotage::default();
     let word = std::env::var("IDEM_SABOTAGE").unwrap_or_default();
     match word.as_str() {
         "" => {}
         "reply-before-sync" => sabotage.node = idem_engine::Sabotage::ReplyBeforeSync,
+        "message-before-sync" => sabotage.node = idem_engine::Sabotage::MessageBeforeSync,
         "no-directory-sync" => sabotage.no_directory_sync = true,
         "deadline-in-second-record" => sabotage.node = idem_engine::Sabotage::DeadlineInSecondRecord,
         _ => {
@@ -133,14 +135,8 @@ fn settings(flags: &Flags) -> Result<Settings, String> {
         "*** DELIBERATELY BROKEN BUILD (feature `sabotage`, IDEM_SABOTAGE={word}): IT LOSES DATA. FOR TESTS ONLY. ***"
     );
     Ok(Settings {
-        config_file: config_file(flags),
+        config_file: flags.config().cloned(),
+        levels,
         sabotage,
     })
-}
-
-fn config_file(flags: &Flags) -> String {
-    flags
-        .config()
-        .map(|path| path.display().to_string())
-        .unwrap_or_default()
 }

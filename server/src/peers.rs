@@ -7,13 +7,14 @@
 //! look at ten thousand.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use idem_engine::ClientFacts;
 use idem_protocol::lsn::Lsn;
 
-use crate::peer::{DropReason, Peer};
+use crate::inbox::Inbox;
+use crate::peer::{DropReason, Endpoint, Peer};
 
 /// All connections of a shard.
 pub struct Peers {
@@ -21,8 +22,8 @@ pub struct Peers {
     next_id: u64,
     buffers_total: usize,
     buffers_limit: usize,
-    /// Buffers of those that stay, as `(bytes, id)`; who has none is not in it.
-    by_size: BTreeSet<(usize, u64)>,
+    /// Buffers of those that stay, as `(not spared, bytes, id)`; who has none is not in it. The last is the first to go.
+    by_size: BTreeSet<(bool, usize, u64)>,
     /// Sum of `by_size`.
     staying_bytes: usize,
     /// Peers whose oldest reply waits for the barrier; each at most once (`Peer::waits_for`).
@@ -62,6 +63,11 @@ impl Peers {
         self.all.is_empty()
     }
 
+    /// The connection of that number.
+    pub fn get(&self, id: u64) -> Option<&Rc<Peer>> {
+        self.all.get(&id)
+    }
+
     /// Memory of all buffers, in bytes.
     pub fn buffers_bytes(&self) -> usize {
         self.buffers_total
@@ -85,8 +91,8 @@ impl Peers {
     }
 
     /// Takes up a connection.
-    pub fn add(&mut self, address: SocketAddr, now: Instant) -> Rc<Peer> {
-        let peer = Rc::new(Peer::new(self.next_id, address, now));
+    pub fn add(&mut self, endpoint: impl Into<Endpoint>, now: Instant) -> Rc<Peer> {
+        let peer = Rc::new(Peer::new(self.next_id, endpoint.into(), now));
         self.next_id += 1;
         self.all.insert(peer.id, Rc::clone(&peer));
         peer
@@ -115,11 +121,12 @@ impl Peers {
         if peer.leaves.get() {
             return;
         }
+        let goes_first = !peer.spared.get();
         if before > 0 {
-            self.by_size.remove(&(before, peer.id));
+            self.by_size.remove(&(goes_first, before, peer.id));
         }
         if after > 0 {
-            self.by_size.insert((after, peer.id));
+            self.by_size.insert((goes_first, after, peer.id));
         }
         self.staying_bytes = self.staying_bytes - before + after;
         if after > before {
@@ -127,11 +134,73 @@ impl Peers {
         }
     }
 
+    /// Whether the peer is to go only when nobody else is left to go (`CLIENT NO-EVICT`). The bound on all buffers together
+    /// holds in any case.
+    pub fn spare(&mut self, peer: &Peer, spared: bool) {
+        if peer.spared.get() == spared {
+            return;
+        }
+        peer.spared.set(spared);
+        let bytes = peer.buffers_bytes();
+        if self.by_size.remove(&(spared, bytes, peer.id)) {
+            self.by_size.insert((!spared, bytes, peer.id));
+        }
+    }
+
+    /// Marks the connection of that number, when there is one.
+    pub fn kill(&self, id: u64) {
+        if let Some(peer) = self.all.get(&id) {
+            peer.drop_for(DropReason::Killed);
+        }
+    }
+
+    /// Calls `each` with what there is to know of each connection, or of the one of the id `only`, in rising order. Those
+    /// that are marked to be dropped are left out: they only have not noticed yet.
+    pub fn visit(&self, only: Option<u64>, each: &mut dyn FnMut(&ClientFacts<'_>)) {
+        let now = Instant::now();
+        let mut visit = |peer: &Peer| {
+            if peer.dropped().is_none() {
+                let session = peer.session.try_borrow().ok();
+                each(&peer.facts(session.as_deref(), now));
+            }
+        };
+        match only {
+            Some(id) => self.all.get(&id).into_iter().for_each(|peer| visit(peer)),
+            None => self.all.values().for_each(|peer| visit(peer)),
+        }
+    }
+
+    /// Another limit for all buffers together, in bytes. When they are over it, those with the largest are marked.
+    pub fn set_buffers_limit(&mut self, bytes: usize) {
+        self.buffers_limit = bytes;
+        self.drop_largest();
+    }
+
+    /// Puts a message into a peer's inbox and wakes it; what it counts as, 0 for a peer that is on its way out. One whose
+    /// inbox is over `bytes_max` does not read as fast as others publish: it is marked to be dropped, and what waits for
+    /// it is forgotten.
+    pub fn deliver(&mut self, peer: &Peer, frame: &Rc<[u8]>, lsn: Lsn, bytes_max: usize) -> usize {
+        if peer.dropped().is_some() {
+            return 0;
+        }
+        let cost = Inbox::cost(frame.len());
+        peer.inbox.push(frame, lsn);
+        if peer.inbox.bytes() > bytes_max {
+            peer.inbox.clear();
+            peer.drop_for(DropReason::OutputLimit);
+            return cost;
+        }
+        let (input_bytes, output_bytes) = peer.grown_buffers(cost);
+        self.set_buffers(peer, input_bytes, output_bytes);
+        peer.wake();
+        cost
+    }
+
     /// Marks the largest until those that stay are within the limit. Each peer is marked once, so that all these calls
     /// together cost no more than there are connections.
     fn drop_largest(&mut self) {
         while self.staying_bytes > self.buffers_limit {
-            let (bytes, id) = self
+            let (_, bytes, id) = self
                 .by_size
                 .pop_last()
                 .expect("a sum above a limit has a part above 0");
@@ -142,6 +211,7 @@ impl Peers {
                 .expect("who is removed has given up its buffers before");
             // One that is on its way out for another reason keeps that reason; its memory goes with it all the same.
             largest.leaves.set(true);
+            largest.inbox.clear();
             largest.drop_for(DropReason::BuffersTotal);
         }
     }
@@ -255,6 +325,24 @@ mod tests {
         assert_eq!(peers.buffers_bytes(), 160);
         peers.remove(&small);
         assert_eq!((peers.buffers_bytes(), peers.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_lower_limit_holds_at_once() {
+        let mut peers = Peers::new(1000);
+        let [first, second] = [(); 2].map(|()| peers.add(address(), Instant::now()));
+        peers.set_buffers(&first, 400, 0);
+        peers.set_buffers(&second, 500, 0);
+        peers.set_buffers_limit(900);
+        assert_eq!((first.dropped(), second.dropped()), (None, None));
+        peers.set_buffers_limit(899);
+        assert_eq!(
+            (first.dropped(), second.dropped()),
+            (None, Some(DropReason::BuffersTotal))
+        );
+        peers.set_buffers_limit(2000);
+        peers.set_buffers(&first, 1500, 0);
+        assert_eq!(first.dropped(), None);
     }
 
     /// Against the plain rule: whenever the sum of a growing peer's fellows is over the limit, the largest goes.

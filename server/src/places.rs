@@ -10,7 +10,7 @@
 //! ```
 //!
 //! Invariants
-//! * served + lingering + refused stays within [`Bounds`], and those leave [`RESERVED`] descriptors to everything else.
+//! * served + lingering + refused stays within [`Bounds`] (once those who were there when they became less have gone), and those leave [`RESERVED`] descriptors to everything else.
 //! * A socket without a place is closed at once. It is the listener's between two statements, and nobody's after that.
 //! * A [`Socket`] closes before its place is free again.
 
@@ -68,20 +68,20 @@ pub fn descriptors_allowed() -> usize {
 /// One use: how many sockets have it, how many may.
 struct Use {
     taken: Rc<Cell<usize>>,
-    bound: usize,
+    bound: Cell<usize>,
 }
 
 impl Use {
     fn new(bound: usize) -> Use {
         Use {
             taken: Rc::default(),
-            bound,
+            bound: Cell::new(bound),
         }
     }
 
     fn take(&self) -> Option<Place> {
         let taken = self.taken.get();
-        (taken < self.bound).then(|| {
+        (taken < self.bound.get()).then(|| {
             self.taken.set(taken + 1);
             Place(Rc::clone(&self.taken))
         })
@@ -121,6 +121,13 @@ impl Places {
             lingering: Use::new(bounds.lingering),
             refused: Use::new(bounds.refused),
         }
+    }
+
+    /// Other bounds from now on. Those who have a place keep it, also where it is one too many.
+    pub fn set_bounds(&self, bounds: Bounds) {
+        self.served.bound.set(bounds.served);
+        self.lingering.bound.set(bounds.lingering);
+        self.refused.bound.set(bounds.refused);
     }
 
     /// A place for a client; the socket comes back when all are taken.
@@ -205,5 +212,13 @@ mod tests {
         drop((second, third));
         assert_eq!(uses.taken.get(), 0);
         assert!(Use::new(0).take().is_none());
+        // With a lower bound those who are there stay, and nobody comes until enough have gone.
+        let [first, second] = [(); 2].map(|()| uses.take().unwrap());
+        uses.bound.set(1);
+        assert!(uses.take().is_none());
+        drop(first);
+        assert!(uses.take().is_none());
+        drop(second);
+        assert!(uses.take().is_some());
     }
 }

@@ -97,6 +97,11 @@ impl Snapshots {
         }
     }
 
+    /// From now on one starts after so much log.
+    pub fn set_every_bytes(&mut self, every_bytes: u64) {
+        self.every_bytes = every_bytes;
+    }
+
     /// Whether one is being written, or is about to be.
     pub fn is_running(&self) -> bool {
         self.running_since.is_some()

@@ -239,7 +239,7 @@ fn refused_contradictions() {
 
 #[test]
 fn options_of_later_versions_are_refused_in_words() {
-    for (name, _) in idem_server::config::table::ABSENT {
+    for (name, _) in config::absent::ABSENT {
         check_refused(
             None,
             &[&format!("--{name}"), "1"],
@@ -314,7 +314,7 @@ fn help_shows_every_option_with_its_default() {
             row.name
         );
     }
-    for (name, _) in config::table::ABSENT {
+    for (name, _) in config::absent::ABSENT {
         assert!(!help.contains(&format!("--{name} ")), "{name} is offered");
     }
 }

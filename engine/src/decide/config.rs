@@ -1,33 +1,49 @@
-//! `CONFIG`: what the server was started with.
+//! `CONFIG`: the server's options, as they are and as they are to be.
 //!
-//! The options are the server's; what they are called and how they are spelled comes with the facts. None can be changed
-//! while the server runs, and a client that tries is told so: an answer of OK would be a promise that nobody keeps.
+//! The options are the server's: what they are called, which texts are values and how values are spelled is asked of the
+//! [`Facts`](crate::Facts). `SET` has everything checked here and changed by a [`Deed`] afterwards, so that nonsense changes
+//! nothing and a command that has to wait has not changed half. Between the two, in a transaction, what was asked for already
+//! counts as if it were so: `MULTI`, `CONFIG SET timeout 5`, `CONFIG GET timeout` shows 5.
+//!
+//! `REWRITE` is the one command that waits for a disk while it is decided: its answer says that the file is there, and a
+//! failover tool wants that answer within its transaction. Deciding it again does the same once more.
 
 use idem_protocol::command::args::Glob;
-use idem_protocol::command::{SubcommandId, docs};
+use idem_protocol::command::{SubcommandId, docs, errors};
 use idem_protocol::resp::Args;
 use idem_protocol::resp::encode::Reply;
 
 use super::introspect::shorten;
 use super::{Call, Decided, View, bound};
 use crate::decision::Decision;
+use crate::deed::Deed;
 
 pub(super) fn decide<'c: 'k, 'k>(call: Call<'c>, view: &View<'k>) -> Decided<'c, 'k> {
     match call.subcommand() {
-        Some(SubcommandId::ConfigSet) => Err(
-            "ERR CONFIG SET is not in this version: options are given at the start, as flags or in the file that \
-             --config names"
-                .into(),
-        ),
+        Some(SubcommandId::ConfigSet) => set(call.args.tail(2), view),
         Some(SubcommandId::ConfigRewrite) => {
-            Err("ERR CONFIG REWRITE is not in this version: the server never writes its configuration file".into())
+            view.facts().rewrite_config(view.deeds())?;
+            Ok(Decision::reply(Reply::Ok))
         }
-        Some(SubcommandId::ConfigResetstat) => {
-            Err("ERR CONFIG RESETSTAT is not in this version: counters restart with the process".into())
-        }
+        Some(SubcommandId::ConfigResetstat) => Ok(Decision::deed(Deed::ResetStatistics, Reply::Ok)),
         Some(SubcommandId::ConfigHelp) => Ok(Decision::reply(shorten(docs::help_reply(call.route.spec)))),
         _ => Ok(Decision::reply(get(bound::names(call.args.tail(2))?, view))),
     }
+}
+
+/// All or none: what cannot be is refused before anything is.
+fn set<'c: 'k, 'k>(arguments: Args<'c>, view: &View<'k>) -> Decided<'c, 'k> {
+    if !arguments.len().is_multiple_of(2) {
+        return Err(errors::syntax());
+    }
+    let words: Vec<&[u8]> = bound::names(arguments)?.iter().collect();
+    let pairs: Vec<(&[u8], &[u8])> = words.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
+    let changes = view.facts().check_settings(view.deeds(), &pairs)?;
+    Ok(if changes.is_empty() {
+        Decision::reply(Reply::Ok)
+    } else {
+        Decision::deed(Deed::Configure(changes), Reply::Ok)
+    })
 }
 
 /// Each option once, under the first pattern that it matches. A pattern without wildcards answers under the name as it was
@@ -44,6 +60,7 @@ fn get<'c: 'k, 'k>(patterns: Args<'c>, view: &View<'k>) -> Reply<'k> {
                 Some(glob) => glob.matches(name.as_bytes()),
             };
             if matches {
+                let value = changed(view.deeds(), name).unwrap_or(value);
                 let name = if exact { pattern } else { name.as_bytes() };
                 found.push((Reply::Bulk(name), Reply::text(value)));
             }
@@ -54,4 +71,12 @@ fn get<'c: 'k, 'k>(patterns: Args<'c>, view: &View<'k>) -> Reply<'k> {
         }
     }
     Reply::Map(found)
+}
+
+/// What the commands before this one in its transaction have made of an option.
+fn changed<'d>(deeds: &'d [Deed], name: &str) -> Option<&'d str> {
+    deeds.iter().rev().find_map(|deed| match deed {
+        Deed::Configure(changes) => changes.value(name),
+        _ => None,
+    })
 }

@@ -1,6 +1,14 @@
 //! The server's half of INFO, and what else commands ask of the server around the node.
 
+use std::net::SocketAddr;
+
+use idem_protocol::command::errors::Text;
 use idem_protocol::{ClusterId, Lsn};
+
+use crate::decide::shown;
+use crate::deed::Deed;
+use crate::session::Session;
+use crate::settings::Changes;
 
 /// What commands ask of the server around the node.
 pub trait Facts {
@@ -14,6 +22,64 @@ pub trait Facts {
     fn settings(&self) -> &[(&'static str, String)] {
         &[]
     }
+    /// Calls `visit` with each connection in rising order of their ids, or with the one of the id `only`; those that are
+    /// about to end are left out.
+    fn clients(&self, only: Option<u64>, visit: &mut dyn FnMut(&ClientFacts<'_>)) {
+        let _ = (only, visit);
+    }
+    /// What `CONFIG SET` with these names and values would change, when the options are as now and `earlier` has been
+    /// carried out. Changes nothing.
+    ///
+    /// # Errors
+    /// The text that the client gets: an unknown option, one that cannot be changed or was named twice, a value that is
+    /// none, or options that contradict each other.
+    fn check_settings(&self, earlier: &[Deed], pairs: &[(&[u8], &[u8])]) -> Result<Changes, Text> {
+        let _ = earlier;
+        let unknown = pairs
+            .first()
+            .map_or_else(Default::default, |(name, _)| shown(name));
+        Err(format!("ERR Unknown option or number of arguments for CONFIG SET - '{unknown}'").into())
+    }
+    /// Writes what was changed since the start, `earlier` included, into the configuration file. Waits for the disk; doing
+    /// it again changes nothing more.
+    ///
+    /// # Errors
+    /// The text that the client gets: no file, or one that could not be written. The file is as it was then.
+    fn rewrite_config(&self, earlier: &[Deed]) -> Result<(), Text> {
+        let _ = earlier;
+        Err("ERR The server is running without a config file".into())
+    }
+}
+
+/// What the server knows of one connection, for `CLIENT LIST`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ClientFacts<'a> {
+    /// Its number.
+    pub id: u64,
+    /// What it has said about itself; `None` of the one that is executing a command now.
+    pub session: Option<&'a Session>,
+    /// Where it comes from.
+    pub address: Option<SocketAddr>,
+    /// Where it came to.
+    pub local: Option<SocketAddr>,
+    /// Number of its socket in the process.
+    pub descriptor: i32,
+    /// Seconds since it was accepted.
+    pub age_seconds: u64,
+    /// Seconds since something came from it.
+    pub idle_seconds: u64,
+    /// Bytes received that belong to no executed command.
+    pub query_bytes: usize,
+    /// Memory for what is received, and for what its session keeps.
+    pub input_bytes: usize,
+    /// Bytes of replies that have not left.
+    pub unsent_bytes: usize,
+    /// Memory for replies.
+    pub output_bytes: usize,
+    /// A command waits for the log, or for the end of a pause.
+    pub waits: bool,
+    /// Replies may leave and its side takes none.
+    pub writes: bool,
 }
 
 /// The server's half of INFO. The default is a server that has just started and knows nothing.

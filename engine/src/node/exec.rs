@@ -246,6 +246,7 @@ impl Node {
             };
             let mut state = self.state(&trial.session, facts, Some(&overlay), clock);
             state.random = random;
+            state.deeds = &trial.deeds;
             random.step();
             let mut view = View::new(state, now);
             let (reply, effects) = decide(call, &mut view).split();

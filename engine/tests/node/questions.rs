@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use idem_engine::{Durability, EvictionPolicy, MemoryLimit, Outcome};
+use idem_engine::{Changes, Deed, Durability, EvictionPolicy, MemoryLimit, Outcome};
 use idem_protocol::resp::Protocol;
 
 use crate::support::{Mode, World, check, check_in};
@@ -175,8 +175,8 @@ fn reset_takes_everything_back_but_the_library() {
     assert_eq!(world.session.library_name, b"lib");
 }
 
-#[test]
-fn options_are_shown_and_not_changed() {
+/// A world whose server has four options.
+fn with_options() -> World {
     let mut world = World::new(Durability::Always);
     world.facts.settings = [
         ("appendonly", "yes"),
@@ -186,8 +186,13 @@ fn options_are_shown_and_not_changed() {
     ]
     .map(|(name, value)| (name, value.to_owned()))
     .into();
+    world
+}
+
+#[test]
+fn options_are_shown() {
     check_in(
-        &mut world,
+        &mut with_options(),
         r#"
         CONFIG GET save => ["save" ""]
         CONFIG GET SAVE => ["SAVE" ""]
@@ -196,10 +201,61 @@ fn options_are_shown_and_not_changed() {
         CONFIG GET save save s?ve => ["save" ""]
         CONFIG GET * => ["appendonly" "yes" "maxclients" "10" "maxmemory" "0" "save" ""]
         CONFIG GET none "" => []
-        CONFIG SET maxmemory 1 => -ERR CONFIG SET is not in this version
-        CONFIG REWRITE => -ERR CONFIG REWRITE is not in this version
-        CONFIG RESETSTAT => -ERR CONFIG RESETSTAT is not in this version
         "#,
+    );
+}
+
+/// What can be refused is refused when the command is decided; what is left is a deed that nothing can stop.
+#[test]
+fn options_are_changed_by_deeds() {
+    let mut world = with_options();
+    let deeds = |world: &mut World| world.node.take_deeds();
+    check_in(
+        &mut world,
+        r#"
+        CONFIG SET maxmemory => -ERR wrong number of arguments for 'config|set' command
+        CONFIG SET maxmemory 1 save => -ERR syntax error
+        CONFIG SET nosuch 1 => -ERR Unknown option
+        CONFIG SET maxmemory x => -ERR CONFIG SET failed
+        CONFIG SET maxmemory 60 maxclients 50 => -ERR too much together
+        CONFIG REWRITE => -ERR The server is running without a config file
+        "#,
+    );
+    assert_eq!(deeds(&mut world), []);
+    check_in(&mut world, "CONFIG SET maxmemory 60 maxclients 30 => OK");
+    let pairs = [("maxmemory", "60"), ("maxclients", "30")];
+    let changes = Changes::new(pairs.map(|(name, value)| (name, value.to_owned())).into());
+    assert_eq!(deeds(&mut world), [Deed::Configure(changes)]);
+    // Until the deed is carried out nothing has changed.
+    check_in(&mut world, r#"CONFIG GET maxmemory => ["maxmemory" "0"]"#);
+    check_in(&mut world, "CONFIG RESETSTAT => OK");
+    assert_eq!(deeds(&mut world), [Deed::ResetStatistics]);
+    assert!(world.node.counters().commands > 0);
+    world.node.reset_counters();
+    assert_eq!(*world.node.counters(), Default::default());
+}
+
+/// In a transaction each command sees what those before it asked for, and none of it has happened.
+#[test]
+fn a_transaction_sees_the_options_that_it_has_changed() {
+    let mut world = with_options();
+    check_in(
+        &mut world,
+        r#"
+        MULTI => OK
+        CONFIG SET maxmemory 60 => QUEUED
+        CONFIG GET max* => QUEUED
+        CONFIG SET maxclients 50 => QUEUED
+        CONFIG SET maxclients 20 => QUEUED
+        CONFIG GET maxclients maxmemory => QUEUED
+        EXEC => [OK ["maxclients" "10" "maxmemory" "60"] -ERR too much together OK ["maxclients" "20" "maxmemory" "60"]]
+        CONFIG GET max* => ["maxclients" "10" "maxmemory" "0"]
+        "#,
+    );
+    let changes = |name, value: &str| Deed::Configure(Changes::new(vec![(name, value.to_owned())]));
+    assert_eq!(
+        world.node.take_deeds(),
+        [changes("maxmemory", "60"), changes("maxclients", "20")]
     );
 }
 

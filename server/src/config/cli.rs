@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use clap::{Arg, ArgAction, Command, value_parser};
 
 use super::ConfigError;
+use super::absent::ABSENT;
 use super::options::Options;
-use super::table::{ABSENT, OPTIONS};
+use super::table::{Kind, OPTIONS};
 
 /// What can be generated with the hidden `--generate`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,11 +49,7 @@ pub fn command() -> Command {
     let mut command = Command::new("idemd")
         .version(env!("CARGO_PKG_VERSION"))
         .about("A durable idempotency server that speaks the Redis protocol")
-        .after_help(
-            "Sizes are written as Redis writes them: 1000, 64kb, 16mb, 1gb. Prints one line on stdout when it is \
-             ready; everything else goes to stderr. Exit codes: 0 clean stop, 1 failure at run time, 2 usage or \
-             configuration, 3 data directory refused by recovery, 4 data directory locked by another process.",
-        )
+        .after_help(after_help())
         .arg(
             Arg::new("config")
                 .long("config")
@@ -66,7 +63,7 @@ pub fn command() -> Command {
             .value_name(row.value)
             .allow_negative_numbers(true)
             .help(format!("{} [default: {}]", row.help, row.default));
-        if row.switch {
+        if row.kind == Kind::Switch {
             arg = arg
                 .num_args(0..=1)
                 .default_missing_value("yes")
@@ -92,6 +89,21 @@ pub fn command() -> Command {
                 GENERATE.iter().map(|(word, _)| *word),
             ))
             .hide(true),
+    )
+}
+
+fn after_help() -> String {
+    let fixed: Vec<&str> = OPTIONS
+        .iter()
+        .filter(|row| !row.at_run_time)
+        .map(|row| row.name)
+        .collect();
+    format!(
+        "Sizes are written as Redis writes them: 1000, 64kb, 16mb, 1gb. While the server runs, CONFIG SET changes every \
+         option but {}; CONFIG REWRITE writes what was changed into the file of --config. Prints one line on stdout when \
+         it is ready; everything else goes to stderr. Exit codes: 0 clean stop, 1 failure at run time, 2 usage or \
+         configuration, 3 data directory refused by recovery, 4 data directory locked by another process.",
+        fixed.join(", ")
     )
 }
 

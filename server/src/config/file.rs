@@ -9,8 +9,9 @@ use std::path::Path;
 use toml_edit::{Document, Item, Value};
 
 use super::ConfigError;
+use super::absent::absent;
 use super::options::Options;
-use super::table::{absent, option};
+use super::table::option;
 
 /// Reads `path` and sets in `options` what it says.
 ///

@@ -1,17 +1,25 @@
 //! Configuration: defaults, then the file, then the flags, then what contradicts what.
 //!
-//! Nothing here looks at the machine (no directory, no socket): a configuration can be judged without being run.
+//! At run time [`live`] takes the place of flags and file, with the same rows and the same judgement.
+//!
+//! Nothing here looks at the machine (no directory, no socket), but for [`rewrite`]: a configuration can be judged without
+//! being run.
 
+pub mod absent;
 pub mod cli;
 pub mod file;
+pub mod live;
 pub mod options;
+pub mod rewrite;
 pub mod settings;
 pub mod size;
 pub mod table;
+mod values;
 
 use std::fmt;
 
 pub use cli::{Flags, Generate};
+pub use live::{Configuration, SharedOptions};
 pub use options::{DebugAccess, FsyncPolicy, LogFormat, LogLevel, Options};
 pub use settings::settings;
 

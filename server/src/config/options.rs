@@ -4,7 +4,8 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use idem_engine::{EvictionPolicy, MemoryLimit};
+use idem_engine::{Durability, EvictionPolicy, MemoryLimit, Thresholds};
+use idem_wal::thread::Policy;
 
 /// When the log is synced; what a reply means under each is in `docs/durability.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +16,26 @@ pub enum FsyncPolicy {
     Everysec,
     /// Never by us; the kernel decides.
     No,
+}
+
+impl From<FsyncPolicy> for Policy {
+    fn from(policy: FsyncPolicy) -> Policy {
+        match policy {
+            FsyncPolicy::Always => Policy::Always,
+            FsyncPolicy::Everysec => Policy::Everysec,
+            FsyncPolicy::No => Policy::No,
+        }
+    }
+}
+
+impl From<FsyncPolicy> for Durability {
+    fn from(policy: FsyncPolicy) -> Durability {
+        match policy {
+            FsyncPolicy::Always => Durability::Always,
+            FsyncPolicy::Everysec => Durability::Everysec,
+            FsyncPolicy::No => Durability::No,
+        }
+    }
 }
 
 /// Who may use DEBUG.
@@ -107,6 +128,12 @@ pub struct Options {
     pub log_level: LogLevel,
     /// The form of a log line.
     pub log_format: LogFormat,
+    /// A command that took so many microseconds is in the slow log; none = no slow log.
+    pub slowlog_usec: Option<u64>,
+    /// Commands that the slow log keeps.
+    pub slowlog_max_len: usize,
+    /// What took so many milliseconds is a latency event; 0 = none is kept.
+    pub latency_monitor_ms: u64,
     /// Refuse a log whose tail is junk that nothing vouches for (row E of `docs/recovery.md`).
     pub strict_recovery: bool,
     /// Refuse to listen beyond this machine.
@@ -138,6 +165,9 @@ impl Default for Options {
             snapshot_wal_bytes: 256 << 20,
             log_level: LogLevel::Info,
             log_format: LogFormat::Text,
+            slowlog_usec: Some(10_000),
+            slowlog_max_len: 128,
+            latency_monitor_ms: 0,
             strict_recovery: false,
             protected_mode: true,
             enable_debug_command: DebugAccess::No,
@@ -146,6 +176,15 @@ impl Default for Options {
 }
 
 impl Options {
+    /// From when on something is slow, as the node takes it.
+    pub fn thresholds(&self) -> Thresholds {
+        Thresholds {
+            slowlog_usec: self.slowlog_usec,
+            slowlog_entries: self.slowlog_max_len,
+            latency_ms: self.latency_monitor_ms,
+        }
+    }
+
     /// The four options of the memory limit, as the node takes them.
     pub fn memory_limit(&self) -> MemoryLimit {
         MemoryLimit {

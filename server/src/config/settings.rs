@@ -14,6 +14,11 @@ const FACTS: [(&str, &str); 2] = [
     ("save", ""),
 ];
 
+/// The name and the value of such a fact.
+pub fn fact(name: &str) -> Option<(&'static str, &'static str)> {
+    FACTS.into_iter().find(|(known, _)| *known == name)
+}
+
 /// Names and values, by name.
 pub fn settings(options: &Options) -> Vec<(&'static str, String)> {
     let mut all: Vec<(&'static str, String)> = OPTIONS

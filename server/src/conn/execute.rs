@@ -1,17 +1,42 @@
 //! What a connection does while it has the core: the commands that are complete, one after the other, never waiting.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use idem_engine::Outcome;
 use idem_protocol::command;
 use idem_protocol::resp::decode::Step;
 use idem_protocol::resp::encode::Reply;
 
+use super::deeds::Caller;
 use super::{BACKPRESSURE_BYTES, Connection, Stopped, deeds};
 use crate::clock::boot_time;
+use crate::inbox::{Inbox, Poured};
 use crate::peer::{DropReason, SaveResult};
+use crate::replies::Replies;
 use crate::socket;
 use crate::turn::Stretch;
+
+/// Bytes of messages given to others in one stretch, give or take one message: then those who got them take them up. Else
+/// a client with a long pipeline of messages would fill everybody's inbox before anybody could have read one.
+const PUBLISHED_BYTES_MAX: usize = 1 << 20;
+
+/// Puts messages from others behind the replies; why it had to stop before all of them were there.
+fn pour(inbox: &Inbox, replies: &mut Replies) -> Option<Stopped> {
+    if inbox.is_empty() {
+        return None;
+    }
+    match inbox.pour(replies, BACKPRESSURE_BYTES) {
+        Poured::All => None,
+        Poured::Full => Some(Stopped::Backpressure),
+        Poured::Turn => Some(Stopped::Turn),
+    }
+}
+
+/// Whole microseconds.
+fn micros(time: Duration) -> u64 {
+    u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
 
 impl Connection {
     /// Executes complete commands until one of the reasons in [`Stopped`].
@@ -19,10 +44,17 @@ impl Connection {
         if self.stopped == Stopped::Ended {
             return;
         }
+        if let Some(stopped) = pour(&self.peer.inbox, &mut self.replies) {
+            self.stopped = stopped;
+            return;
+        }
         if self.saving {
             match self.peer.take_saved() {
                 Some(result) => self.save_ended(&result),
-                None => return,
+                None => {
+                    self.stopped = Stopped::Waits;
+                    return;
+                }
             }
         }
         if self.input.bytes().len() < self.input_needed {
@@ -37,22 +69,31 @@ impl Connection {
         let boot = boot_time();
         let now = core.clock.at(boot);
         let mut stretch = Stretch::begin(boot);
+        // The last look at the clock, where each command is measured.
+        let mut seen = boot;
         let waited = self.stopped == Stopped::Waits;
         let owed = self.replies.unsent_bytes();
+        let mut published = 0;
         let mut consumed_any = false;
         self.stopped = loop {
+            // What this client published to itself comes behind the reply of its PUBLISH.
+            if let Some(stopped) = pour(&peer.inbox, &mut self.replies) {
+                break stopped;
+            }
+            // The command before this one may have been a CONFIG SET.
+            self.limits.follow(&self.shard.options, self.input_needed <= 1);
             if self.replies.unsent_bytes() > BACKPRESSURE_BYTES {
                 break Stopped::Backpressure;
             }
             let made = self.replies.unsent_bytes() - owed;
-            if self.turn.is_over(&stretch, made) {
+            if self.turn.is_over(&stretch, made) || published > PUBLISHED_BYTES_MAX {
                 break Stopped::Turn;
             }
             let input = self.input.bytes();
             if input.len() < self.input_needed {
                 break Stopped::NeedsInput;
             }
-            let consumed = match self.decoder.step(input, &self.limits) {
+            let consumed = match self.decoder.step(input, &self.limits.decoder) {
                 Step::Empty { consumed } => {
                     self.input.consume(consumed);
                     self.input_needed = 1;
@@ -62,7 +103,7 @@ impl Connection {
                 Step::NeedMore { at_least } => {
                     self.input_needed = input.len().saturating_add(at_least);
                     // All of the input belongs to this one command, and so will what is missing of it.
-                    if self.input_needed > self.query_bytes_max {
+                    if self.input_needed > self.limits.query_bytes {
                         let text = "Protocol error: the command exceeds client-query-buffer-limit";
                         core.process.count_query_limit();
                         core.client_log.mistake(&self.peer, text);
@@ -117,21 +158,41 @@ impl Connection {
                 }
                 Outcome::Wait => {
                     core.peers.wait_for_log(&self.peer, waited && stretch.is_first());
+                    self.held = core.node.paused_until().is_some();
                     self.shard.commit_wanted.notify_one();
                     break Stopped::Waits;
                 }
             };
             if core.node.has_deeds() {
-                deeds::carry_out(core, &self.shard);
+                published += deeds::carry_out(
+                    core,
+                    &self.shard,
+                    Caller {
+                        protocol: session.protocol,
+                        promised: self.replies.highest(),
+                    },
+                );
             }
+            let measured = core.node.slow_from_usec().map(|from| {
+                let at = boot_time();
+                let usec = micros(at.saturating_sub(seen));
+                seen = at;
+                if usec >= from {
+                    let (at, address) = (core.clock.at(at), self.peer.address.to_string());
+                    core.node
+                        .note_slow_command(args, usec, at, address, &session.name);
+                }
+                at
+            });
             self.input.consume(consumed);
             self.input_needed = 1;
             consumed_any = true;
-            self.turn.note_command(&mut stretch);
+            self.turn.note_command(&mut stretch, measured);
             if let Some(stop) = stop {
                 break stop;
             }
         };
+        core.peers.spare(&peer, session.no_evict);
         if core.wants_hand_over() {
             self.shard.commit_wanted.notify_one();
         }
@@ -145,7 +206,12 @@ impl Connection {
 
     fn save_ended(&mut self, result: &SaveResult) {
         self.saving = false;
-        let protocol = self.peer.session.borrow().protocol;
+        let session = self.peer.session.borrow();
+        if session.muted {
+            return;
+        }
+        let protocol = session.protocol;
+        drop(session);
         match result {
             Ok(()) => socket::append(&mut self.replies, protocol, &Reply::Ok),
             Err(reason) => {

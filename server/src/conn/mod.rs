@@ -17,6 +17,7 @@
 
 mod deeds;
 mod execute;
+mod limits;
 
 use std::cell::Cell;
 use std::future::{Future, poll_fn};
@@ -25,9 +26,10 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::Poll;
 
-use idem_protocol::resp::decode::{Decoder, Limits};
+use idem_protocol::resp::decode::Decoder;
 use tokio::io::AsyncReadExt;
 
+use self::limits::ClientLimits;
 use crate::core::Shard;
 use crate::input::Input;
 use crate::peer::{DropReason, Peer};
@@ -73,9 +75,7 @@ struct Connection {
     shard: Rc<Shard>,
     socket: Socket,
     peer: Rc<Peer>,
-    limits: Limits,
-    /// Bytes that an unfinished command may have.
-    query_bytes_max: usize,
+    limits: ClientLimits,
     decoder: Decoder,
     input: Input,
     /// The decoder is not asked again before the input has so many bytes.
@@ -85,6 +85,8 @@ struct Connection {
     turn: Turn,
     /// A SAVE waits for its snapshot.
     saving: bool,
+    /// The command that waits does so for the end of a pause.
+    held: bool,
     /// The peer sends no more.
     at_end: bool,
     /// The server stops, and so many bytes that had arrived until then are still to be read.
@@ -95,21 +97,14 @@ struct Connection {
 
 /// Serves one connection until it ends.
 pub async fn serve(shard: Rc<Shard>, socket: Socket, peer: Rc<Peer>) {
-    let limits = Limits::with_bulk_bytes(shard.options.proto_max_bulk_len);
-    // A command with one longest argument fits even when the two limits are equal.
-    let longest = shard
-        .options
-        .proto_max_bulk_len
-        .saturating_add(Limits::INLINE_BYTES);
-    let query_bytes_max = shard.options.client_query_buffer_limit.max(longest);
-    let may_debug = shard.options.enable_debug_command.allows(peer.address.ip());
+    let options = shard.options.get();
+    let may_debug = options.enable_debug_command.allows(peer.address.ip());
     peer.session.borrow_mut().may_debug = may_debug;
     let mut connection = Connection {
         shard,
         socket,
         peer,
-        limits,
-        query_bytes_max,
+        limits: ClientLimits::new(options),
         decoder: Decoder::new(),
         input: Input::default(),
         input_needed: 1,
@@ -117,6 +112,7 @@ pub async fn serve(shard: Rc<Shard>, socket: Socket, peer: Rc<Peer>) {
         stopped: Stopped::NeedsInput,
         turn: Turn::default(),
         saving: false,
+        held: false,
         at_end: false,
         arrived: None,
         lingers: false,
@@ -166,6 +162,7 @@ impl Connection {
                 self.yield_turn().await;
                 continue;
             }
+            self.limits.follow(&self.shard.options, self.input_needed <= 1);
             if self.shard.is_stopping() && self.stopped == Stopped::NeedsInput {
                 self.read_what_arrived().await?;
             }
@@ -187,6 +184,8 @@ impl Connection {
                 Stopped::NeedsInput | Stopped::Ended if self.ends() && self.replies.is_empty() => {
                     return Ok(None);
                 }
+                // Nobody is there any more for whom a command would have to be carried out once the pause is over.
+                Stopped::Waits if self.held && self.at_end && self.replies.is_empty() => return Ok(None),
                 // What had arrived is not all read, or not counted yet: nothing else would wake this task.
                 Stopped::NeedsInput if self.shard.is_stopping() && self.arrived != Some(0) => continue,
                 _ => {}
@@ -242,11 +241,15 @@ impl Connection {
     fn limit_reached(&mut self) -> Option<DropReason> {
         if self.input.bytes().is_empty() && self.decoder.held_bytes() > DECODER_BYTES_KEPT {
             // It forgets the last command when it is asked for the next one, which may never come.
-            self.decoder.step(&[], &self.limits);
+            self.decoder.step(&[], &self.limits.decoder);
         }
-        let input_bytes = self.input.memory_bytes() + self.decoder.held_bytes();
-        self.peer_buffers(input_bytes, self.replies.memory_bytes());
-        let over = self.replies.unsent_bytes() > self.shard.options.client_output_buffer_limit;
+        let kept = self.peer.session.borrow().memory_bytes();
+        let waiting = self.peer.inbox.bytes();
+        self.peer
+            .note_sizes(self.input.bytes().len(), self.replies.unsent_bytes() + waiting);
+        let input_bytes = self.input.memory_bytes() + self.decoder.held_bytes() + kept;
+        self.peer_buffers(input_bytes, self.replies.memory_bytes() + waiting);
+        let over = self.replies.unsent_bytes() + waiting > self.limits.output_bytes;
         over.then_some(DropReason::OutputLimit)
     }
 
@@ -268,6 +271,8 @@ impl Connection {
         let reads = match self.stopped {
             Stopped::NeedsInput => may_read,
             Stopped::Backpressure => may_read && self.input.bytes().len() < self.read_ahead_bytes_max(),
+            // A pause can be long, and clients that give up meanwhile must not keep their places.
+            Stopped::Waits if self.held => may_read && self.input.bytes().len() < self.read_ahead_bytes_max(),
             Stopped::Waits | Stopped::Turn | Stopped::Ended => false,
         };
         let writes = !self.replies.sendable().is_empty();
@@ -289,7 +294,7 @@ impl Connection {
     }
 
     fn read_ahead_bytes_max(&self) -> usize {
-        READ_AHEAD_BYTES_MAX.min(self.query_bytes_max)
+        READ_AHEAD_BYTES_MAX.min(self.limits.query_bytes)
     }
 
     /// Commands that had arrived when the server was told to stop are in flight, and are answered; what a client goes on

@@ -125,6 +125,17 @@ impl Commit {
         self.seal_at
     }
 
+    /// The wal thread syncs under another policy from what is handed over next on; what was handed over before is synced at
+    /// once.
+    pub fn set_policy(&mut self, policy: FsyncPolicy, now: Instant) {
+        self.policy = policy;
+        if !self.closing {
+            self.wal.send(Job::Policy(policy.into()));
+            // Under `no` nothing was sealed.
+            self.seal_at.get_or_insert(now + SEAL_AFTER);
+        }
+    }
+
     /// Asks for a sync of what was handed over, under whatever policy. The answer is progress without a buffer.
     pub fn sync(&self) {
         if !self.closing {

@@ -63,6 +63,7 @@ impl Core {
             } => {
                 if let Some(usec) = sync_usec {
                     self.process.count_sync(usec);
+                    self.node.note_sync(usec, self.clock.now());
                 }
                 if let Some(buffer) = buffer {
                     self.process.count_group(u64::from(records));
@@ -148,11 +149,15 @@ impl Core {
             self.tick_at = now + if tick.more { TICK_SOON } else { TICK_EVERY };
             self.process.sample(now, self.node.counters().commands);
         }
+        let is_over = |until| self.clock.now() >= until;
+        if self.node.paused_until().is_some_and(is_over) {
+            self.resume();
+        }
         // Under everysec the barrier also moves with time alone.
         self.peers.barrier_moved(self.node.barrier(self.clock.now()));
         if now >= self.sweep_at {
             self.sweep_at = now + SWEEP_EVERY;
-            self.peers.sweep(now, self.idle_after);
+            self.peers.sweep(now, self.config.options().timeout);
             self.client_log.report(now);
             if let Some(step_ms) = self.clock.observe_wall(wall_time(), boot_time()) {
                 tracing::warn!(

@@ -17,6 +17,7 @@
 //! [`Shard`] on a second thread.
 
 pub mod commit;
+mod configure;
 pub mod core_loop;
 pub mod events;
 pub mod space;
@@ -37,13 +38,14 @@ use tokio::sync::Notify;
 use tokio::sync::mpsc::UnboundedSender;
 
 use self::commit::Commit;
+pub(crate) use self::configure::limit_memory;
 pub use self::core_loop::CoreLoop;
 use self::events::Event;
 use self::space::Space;
 use crate::clock::Clock;
-use crate::config::{Options, settings};
+use crate::config::{Configuration, SharedOptions};
 use crate::facts::{FactsView, Process, Traffic};
-use crate::logging::ClientLog;
+use crate::logging::{ClientLog, Levels};
 use crate::peers::Peers;
 use crate::places::{Bounds, Places, descriptors_allowed};
 use crate::snapshotter::Snapshots;
@@ -141,12 +143,16 @@ pub struct Core {
     pub client_log: ClientLog,
     /// How threads report.
     pub events: UnboundedSender<Event>,
+    /// The options, and what became of them since the start.
+    pub config: Configuration,
+    /// How much is logged.
+    pub levels: Levels,
     /// No ticks, no new snapshots: the server stops.
     pub stopping: bool,
-    settings: Vec<(&'static str, String)>,
-    idle_after: Duration,
     tick_at: Instant,
     sweep_at: Instant,
+    /// When commands are held no longer.
+    pause_ends: Option<Instant>,
     /// The time at which a stop loses its patience.
     patience_until: Option<Instant>,
     log_size_wanted: bool,
@@ -174,11 +180,15 @@ pub struct Parts {
     pub snapshots: Snapshots,
     /// How threads report.
     pub events: UnboundedSender<Event>,
+    /// The options that all of this was made with.
+    pub config: Configuration,
+    /// How much is logged.
+    pub levels: Levels,
 }
 
 impl Core {
     /// A core that is ready to serve.
-    pub fn new(parts: Parts, options: &Options) -> Core {
+    pub fn new(parts: Parts) -> Core {
         let now = Instant::now();
         Core {
             node: parts.node,
@@ -192,16 +202,17 @@ impl Core {
             housekeeping: parts.housekeeping,
             control: parts.control,
             storage: parts.storage,
-            peers: Peers::new(options.client_buffers_total),
+            peers: Peers::new(parts.config.options().client_buffers_total),
             snapshots: parts.snapshots,
             process: parts.process,
             client_log: ClientLog::default(),
             events: parts.events,
+            config: parts.config,
+            levels: parts.levels,
             stopping: false,
-            settings: settings(options),
-            idle_after: options.timeout,
             tick_at: now + TICK_EVERY,
             sweep_at: now + SWEEP_EVERY,
+            pause_ends: None,
             patience_until: None,
             log_size_wanted: true,
         }
@@ -214,7 +225,7 @@ impl Core {
             peers: &self.peers,
             snapshots: &self.snapshots,
             clock: &self.clock,
-            settings: &self.settings,
+            config: &self.config,
         };
         (&mut self.node, &mut self.log, facts)
     }
@@ -239,6 +250,7 @@ impl Core {
             self.commit.deadline(),
             self.log.space.retry_at(),
             self.patience_until,
+            self.pause_ends,
         ];
         let later = later.into_iter().flatten().filter(|at| *at > now);
         tick.into_iter().chain(later).fold(self.sweep_at, Instant::min)
@@ -247,6 +259,23 @@ impl Core {
     /// Whether the last tick left work for the next one, which is due now.
     fn ticks_at_once(&self) -> bool {
         !self.stopping && self.tick_at <= Instant::now()
+    }
+
+    /// A pause has begun or become longer: its end is a deadline.
+    pub fn note_pause(&mut self) {
+        let left = self.node.paused_until().map(|until| {
+            let ms = until.get().saturating_sub(self.clock.now().get());
+            // One more, because the clock's milliseconds are rounded down.
+            Duration::from_millis(ms.saturating_add(1))
+        });
+        self.pause_ends = left.and_then(|left| Instant::now().checked_add(left));
+    }
+
+    /// No command is held any more; those that were are executed in the order in which they began to wait.
+    pub fn resume(&mut self) {
+        self.node.unpause();
+        self.pause_ends = None;
+        self.peers.log_moved();
     }
 
     /// Lets [`Core::next_deadline`] name this moment too.
@@ -273,8 +302,8 @@ impl Core {
 pub struct Shard {
     /// Borrowed for a moment, never across an await.
     pub core: RefCell<Core>,
-    /// As checked at the start.
-    pub options: Options,
+    /// As they are now; those of [`Core::config`].
+    pub options: SharedOptions,
     /// Of its clients' sockets.
     pub places: Places,
     /// Counted where bytes move.
@@ -288,11 +317,12 @@ pub struct Shard {
 
 impl Shard {
     /// A shard around `core`.
-    pub fn new(core: Core, options: Options) -> Rc<Shard> {
+    pub fn new(core: Core) -> Rc<Shard> {
+        let options = core.config.shared();
         Rc::new(Shard {
             traffic: Rc::clone(&core.process.traffic),
             core: RefCell::new(core),
-            places: Places::new(Bounds::within(descriptors_allowed(), options.maxclients)),
+            places: Places::new(Bounds::within(descriptors_allowed(), options.get().maxclients)),
             options,
             commit_wanted: Notify::new(),
             stop: Notify::new(),
@@ -311,6 +341,8 @@ impl Shard {
         self.stop.notify_one();
         let mut core = self.core.borrow_mut();
         core.stopping = true;
+        // What was held has arrived, and is answered.
+        core.resume();
         core.peers.wake_all();
         // A snapshot that waits for the disk ends as well.
         core.snapshots.progress.notify_waiters();

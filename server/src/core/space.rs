@@ -133,6 +133,12 @@ impl Space {
         news
     }
 
+    /// Spares have another size from now on: that those of the old one could not be made says nothing any more.
+    pub fn forget_failures(&mut self) {
+        self.failure = None;
+        self.reported = None;
+    }
+
     /// When [`Space::next_chore`] will try again what failed.
     pub fn retry_at(&self) -> Option<Instant> {
         self.failure.as_ref().map(|failure| failure.retry_at)
@@ -187,6 +193,25 @@ mod tests {
         assert_eq!(space.next_chore(None, now + RETRY_AFTER), None);
         check(&mut space, HUGE, true);
         assert_eq!(space.next_chore(None, now + RETRY_AFTER), Some(HUGE));
+    }
+
+    #[test]
+    fn another_size_is_tried_at_once() {
+        let (mut space, now) = (Space::default(), Instant::now());
+        assert_eq!(space.next_chore(Some(HUGE), now), Some(HUGE));
+        space.failed(HUGE, now);
+        space.forget_failures();
+        assert!(!space.has_failed());
+        assert_eq!(space.next_chore(Some(SEGMENT), now), Some(SEGMENT));
+        check(&mut space, HUGE, true);
+        // Nor is it news when it fails again while the old one is still being made.
+        let mut space = Space::default();
+        assert_eq!(space.next_chore(Some(HUGE), now), Some(HUGE));
+        space.forget_failures();
+        assert_eq!(space.next_chore(Some(SEGMENT), now), None, "one at a time");
+        assert!(space.failed(HUGE, now));
+        assert_eq!(space.next_chore(Some(SEGMENT), now), Some(SEGMENT));
+        space.ready(SEGMENT);
     }
 
     #[test]

@@ -8,32 +8,33 @@
 //! The numbers are the exit codes of the steps that fail. Judging reads only; opening is the first step that writes.
 //! Recovered records go through the same `apply` as those of a running node.
 
-mod descriptors;
 mod directory;
 mod recover;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
-use idem_engine::{EvictionPolicy, Node};
 use idem_protocol::Epoch;
 use idem_protocol::lsn::Lsn;
 use idem_protocol::time::UnixMs;
 use idem_wal::housekeeping::{Housekeeping, HousekeepingParams};
 use idem_wal::lock::DirLock;
 use idem_wal::recovery::{self, OpenParams, Opened, Verdict};
-use idem_wal::thread::{Policy, WalThread};
+use idem_wal::thread::WalThread;
 use tokio::sync::mpsc::unbounded_channel;
 
 use crate::clock::{AHEAD_MS_MAX, Clock, boot_time, wall_time};
-use crate::config::{ConfigError, FsyncPolicy, Options};
+use crate::config::{ConfigError, Configuration, Options};
 use crate::core::commit::Commit;
 use crate::core::events::Event;
-use crate::core::{Core, CoreLoop, Parts, Shard};
+use crate::core::{Core, CoreLoop, Parts, Shard, limit_memory};
+use crate::descriptors::clients_allowed;
 use crate::exit::{Exit, end_at_once};
 use crate::facts::{Identity, Process, run_id};
 use crate::listener::{self, Bound};
+use crate::logging::Levels;
 use crate::shutdown::Signals;
 use crate::snapshotter::Snapshots;
 
@@ -53,8 +54,10 @@ pub struct Sabotage {
 /// What a start needs beside the options.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
-    /// Path of the configuration file, for INFO; empty for none.
-    pub config_file: String,
+    /// The configuration file, which CONFIG REWRITE writes.
+    pub config_file: Option<PathBuf>,
+    /// The logger's, for CONFIG SET log-level.
+    pub levels: Levels,
     /// DELIBERATELY BROKEN builds only.
     #[cfg(feature = "sabotage")]
     pub sabotage: Sabotage,
@@ -147,7 +150,7 @@ impl std::fmt::Display for Ready {
 pub fn start(options: &Options, settings: &Settings) -> Result<Started, StartError> {
     let began = Instant::now();
     let options = &Options {
-        maxclients: descriptors::clients_allowed(options.maxclients),
+        maxclients: clients_allowed(options.maxclients),
         ..options.clone()
     };
     let address = SocketAddr::new(options.bind, options.port);
@@ -208,12 +211,14 @@ pub fn start(options: &Options, settings: &Settings) -> Result<Started, StartErr
     batch.set_segment_bytes(options.wal_segment_bytes);
     node.open(end_lsn, log_time, epoch);
     limit_memory(&mut node, options);
+    node.limit_transactions(options.client_query_buffer_limit);
+    node.monitor(options.thresholds());
 
     let (sender, receiver) = unbounded_channel();
     let events = sender.clone();
     // Without a receiver the shard is gone, and with it everybody who could want to know.
     let wal_event = move |event| drop(events.send(Event::Wal(event)));
-    let wal = WalThread::spawn(writer, policy(options.appendfsync), wal_event, |reason| {
+    let wal = WalThread::spawn(writer, options.appendfsync.into(), wal_event, |reason| {
         end_at_once(&reason)
     })
     .map_err(|error| StartError::failure(format!("no thread for the log: {error}")))?;
@@ -232,26 +237,23 @@ pub fn start(options: &Options, settings: &Settings) -> Result<Started, StartErr
     let process = Process::new(Identity {
         run_id: run_id(&random),
         tcp_port: address.port(),
-        maxclients: options.maxclients,
-        config_file: settings.config_file.clone(),
         cluster: control.read().cluster,
         epoch,
     });
-    let core = Core::new(
-        Parts {
-            node,
-            batch,
-            clock,
-            commit: Commit::new(wal, options.appendfsync),
-            housekeeping,
-            control,
-            storage,
-            process,
-            snapshots: Snapshots::new(options.snapshot_wal_bytes, newest_snapshot),
-            events: sender,
-        },
-        options,
-    );
+    let core = Core::new(Parts {
+        node,
+        batch,
+        clock,
+        commit: Commit::new(wal, options.appendfsync),
+        housekeeping,
+        control,
+        storage,
+        process,
+        snapshots: Snapshots::new(options.snapshot_wal_bytes, newest_snapshot),
+        events: sender,
+        config: Configuration::new(options.clone(), settings.config_file.clone()),
+        levels: settings.levels.clone(),
+    });
     let signals = Signals::register()
         .map_err(|error| StartError::failure(format!("cannot take over signals: {error}")))?;
     let ready = Ready {
@@ -262,7 +264,7 @@ pub fn start(options: &Options, settings: &Settings) -> Result<Started, StartErr
         took: began.elapsed(),
         dir: options.dir.display().to_string(),
     };
-    let shard = Shard::new(core, options.clone());
+    let shard = Shard::new(core);
     Ok(Started {
         core_loop: CoreLoop::new(shard, receiver, signals),
         bound,
@@ -294,31 +296,6 @@ pub async fn serve(started: Started, on_ready: impl FnOnce(&Ready)) -> Exit {
     // is soon: giving back millions of entries one by one would only keep the next server waiting.
     std::mem::forget((lock, core_loop));
     exit
-}
-
-fn policy(policy: FsyncPolicy) -> Policy {
-    match policy {
-        FsyncPolicy::Always => Policy::Always,
-        FsyncPolicy::Everysec => Policy::Everysec,
-        FsyncPolicy::No => Policy::No,
-    }
-}
-
-/// A log that holds more than `maxmemory` starts all the same: refusing it would lose what it holds.
-fn limit_memory(node: &mut Node, options: &Options) {
-    let (used, limit) = (node.used_bytes(), options.maxmemory);
-    if limit != 0 && used > limit {
-        tracing::warn!(
-            "the log holds {used} bytes of data, and maxmemory is {limit}: with {}, the next writes {}",
-            options.maxmemory_policy.name(),
-            if options.maxmemory_policy == EvictionPolicy::NoEviction {
-                "are refused until something ended or was deleted"
-            } else {
-                "evict what is too much"
-            }
-        );
-    }
-    node.limit_memory(options.memory_limit());
 }
 
 fn start_clock(log_time: UnixMs) -> Clock {

@@ -3,14 +3,14 @@
 //! The judge hands records over while it reads; they go through the same `apply` as those of a running node, and count only
 //! when the verdict does.
 
-use idem_engine::{Durability, Node, NodeConfig};
+use idem_engine::{Node, NodeConfig};
 use idem_protocol::lsn::Lsn;
 use idem_protocol::wal::{RawRecord, Record};
 use idem_wal::recovery::{self, Finding, FindingKind, JudgeOptions, Judgement, Place, Sink, Verdict};
 use idem_wal::storage::DiskStorage;
 
 use super::{Settings, StartError, fill_random};
-use crate::config::{FsyncPolicy, Options};
+use crate::config::Options;
 use crate::exit::Exit;
 use crate::shutdown::ending_on_signal;
 
@@ -82,11 +82,7 @@ pub(super) fn recover(
     let config = NodeConfig {
         databases: options.databases,
         hash_seed: seed_bytes.map(u64::from_le_bytes),
-        policy: match options.appendfsync {
-            FsyncPolicy::Always => Durability::Always,
-            FsyncPolicy::Everysec => Durability::Everysec,
-            FsyncPolicy::No => Durability::No,
-        },
+        policy: options.appendfsync.into(),
         bulk_bytes_max: options.proto_max_bulk_len,
         #[cfg(feature = "sabotage")]
         sabotage: settings.sabotage.node,

@@ -5,17 +5,21 @@
 //! way that what it recovers is the state that was there.
 
 use std::cell::RefCell;
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 use std::time::Duration;
 
 use idem_engine::digest::digest;
 use idem_engine::snapshot::SnapshotCursor;
-use idem_engine::{Durability, Facts, Log, Node, NodeConfig, Outcome, Reservation, ServerFacts, Session};
+use idem_engine::pubsub::Publication;
+use idem_engine::{Changes, Deed, Durability, Facts, Log, Node, NodeConfig, Outcome, Reservation, ServerFacts, Session};
+use idem_protocol::command::errors::Text;
+use idem_protocol::command::{self, CommandSpec};
 use idem_protocol::resp::Args;
 use idem_protocol::resp::value::{ReplyDecoder, Value};
 use idem_protocol::wal::{EpochReason, RawRecord, Record};
 use idem_protocol::{Epoch, Lsn, NodeId, UnixMs};
+use idem_server::config::{Configuration, Options};
 
 use super::run::{Connection, Target};
 
@@ -37,6 +41,8 @@ struct Shard {
     now: UnixMs,
     epoch: Epoch,
     sessions: u64,
+    /// Messages that a connection has not looked at, as it will read them.
+    inboxes: BTreeMap<u64, Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -64,19 +70,11 @@ impl Log for Stream {
     }
 }
 
-/// What a server around the node would know: its options, as far as cases ask for them.
+/// What a server around the node would know: its options, and they are the server's own.
 #[derive(Debug)]
 struct NodeFacts {
-    settings: Vec<(&'static str, String)>,
+    config: Configuration,
 }
-
-const SETTINGS: [(&str, &str); 5] = [
-    ("appendonly", "yes"),
-    ("databases", "16"),
-    ("proto-max-bulk-len", "16777216"),
-    ("save", ""),
-    ("timeout", "0"),
-];
 
 impl Facts for NodeFacts {
     fn info(&self) -> ServerFacts {
@@ -92,7 +90,15 @@ impl Facts for NodeFacts {
     }
 
     fn settings(&self) -> &[(&'static str, String)] {
-        &self.settings
+        self.config.shown()
+    }
+
+    fn check_settings(&self, earlier: &[Deed], pairs: &[(&[u8], &[u8])]) -> Result<Changes, Text> {
+        self.config.check(earlier, pairs, &|_| None)
+    }
+
+    fn rewrite_config(&self, earlier: &[Deed]) -> Result<(), Text> {
+        self.config.rewrite(earlier)
     }
 }
 
@@ -103,12 +109,13 @@ impl NodeTarget {
             node: new_node(0),
             log: Stream::default(),
             facts: NodeFacts {
-                settings: SETTINGS.map(|(name, value)| (name, value.to_owned())).into(),
+                config: Configuration::new(Options::default(), None),
             },
             snapshot: None,
             now: UnixMs::new(START_MS),
             epoch: Epoch::default(),
             sessions: 0,
+            inboxes: BTreeMap::new(),
         };
         shard.open();
         NodeTarget(Rc::new(RefCell::new(shard)))
@@ -177,6 +184,20 @@ impl Shard {
         self.snapshot = Some(Snapshot { start, items });
     }
 
+    /// Everything is "synced" at once, so that a message need not wait.
+    fn deliver(&mut self, publisher: &Session, publication: &Publication) {
+        for (pattern, receivers) in self.node.pubsub().receivers(publication) {
+            for id in receivers {
+                let inbox = self
+                    .inboxes
+                    .get_mut(id)
+                    .expect("a connection that ends is forgotten");
+                // Each case runs in one protocol, that of all its connections.
+                inbox.extend(publication.encode(pattern, publisher.protocol));
+            }
+        }
+    }
+
     fn execute(&mut self, session: &mut Session, args: &[&[u8]]) -> Vec<u8> {
         let mut out = Vec::new();
         self.node.tick(self.now, &mut self.log);
@@ -207,6 +228,16 @@ impl Shard {
             depends_on <= self.node.barrier(self.now),
             "a reply depends on no more than was appended"
         );
+        for deed in self.node.take_deeds() {
+            match deed {
+                Deed::Publish(publication) => self.deliver(session, &publication),
+                Deed::Configure(changes) => {
+                    self.facts.config.apply(&changes);
+                    self.node.limit_memory(self.facts.config.options().memory_limit());
+                }
+                deed => self.node.carry_out(&deed, self.now),
+            }
+        }
         out
     }
 }
@@ -229,21 +260,48 @@ pub struct NodeConnection {
     decoder: ReplyDecoder,
 }
 
-impl Connection for NodeConnection {
-    fn send(&mut self, args: &[&[u8]]) -> Result<(), String> {
-        let bytes = self.shard.borrow_mut().execute(&mut self.session, args);
-        self.decoder.push(&bytes);
-        let reply = self.decoder.next().map_err(|error| error.to_string())?;
-        self.replies
-            .push_back(reply.ok_or("the node wrote no whole reply")?);
+impl NodeConnection {
+    /// Decodes what came: nothing but whole values.
+    fn take(&mut self, bytes: &[u8]) -> Result<(), String> {
+        self.decoder.push(bytes);
+        while let Some(value) = self.decoder.next().map_err(|error| error.to_string())? {
+            self.replies.push_back(value);
+        }
         if self.decoder.in_reply() {
-            Err("the node wrote more than one reply".to_owned())
+            Err("the node wrote a part of a value".to_owned())
         } else {
             Ok(())
         }
     }
+}
+
+impl Drop for NodeConnection {
+    fn drop(&mut self) {
+        let mut shard = self.shard.borrow_mut();
+        shard.node.forget(&mut self.session);
+        shard.inboxes.remove(&self.session.id);
+    }
+}
+
+impl Connection for NodeConnection {
+    fn send(&mut self, args: &[&[u8]]) -> Result<(), String> {
+        let waiting = self.shard.borrow_mut().inboxes.get_mut(&self.session.id).map(std::mem::take);
+        self.take(&waiting.unwrap_or_default())?;
+        let bytes = self.shard.borrow_mut().execute(&mut self.session, args);
+        let before = self.replies.len();
+        self.take(&bytes)?;
+        let count = self.replies.len() - before;
+        let several = command::lookup(args[0]).is_some_and(CommandSpec::has_many_replies);
+        if count == 1 || (count > 1 && several) {
+            Ok(())
+        } else {
+            Err(format!("the node wrote {count} replies"))
+        }
+    }
 
     fn receive(&mut self) -> Result<Value, String> {
+        let bytes = self.shard.borrow_mut().inboxes.get_mut(&self.session.id).map(std::mem::take);
+        self.take(&bytes.unwrap_or_default())?;
         self.replies
             .pop_front()
             .ok_or_else(|| "nothing was asked".to_owned())
@@ -256,6 +314,8 @@ impl Target for NodeTarget {
     fn connect(&mut self) -> NodeConnection {
         let mut shard = self.0.borrow_mut();
         shard.sessions += 1;
+        let id = shard.sessions;
+        shard.inboxes.insert(id, Vec::new());
         NodeConnection {
             shard: Rc::clone(&self.0),
             session: Session::new(shard.sessions),

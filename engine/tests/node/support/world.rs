@@ -1,6 +1,9 @@
 //! One node, its log, its clock and one connection.
 
-use idem_engine::{Durability, Facts, Log, Node, NodeConfig, Outcome, ServerFacts, Session};
+use idem_engine::{
+    Changes, ClientFacts, Deed, Durability, Facts, Log, Node, NodeConfig, Outcome, ServerFacts, Session,
+};
+use idem_protocol::command::errors::Text;
 use idem_protocol::resp::decode::{Decoder, Limits, Step};
 use idem_protocol::resp::value::{ReplyDecoder, Value};
 use idem_protocol::resp::{Args, Protocol};
@@ -15,6 +18,8 @@ pub(crate) struct FixedFacts {
     pub(crate) snapshot_running: bool,
     pub(crate) last_save: u64,
     pub(crate) settings: Vec<(&'static str, String)>,
+    /// Connections beside the world's own.
+    pub(crate) clients: Vec<Session>,
 }
 
 impl Facts for FixedFacts {
@@ -34,8 +39,36 @@ impl Facts for FixedFacts {
         self.snapshot_running
     }
 
+    fn clients(&self, only: Option<u64>, visit: &mut dyn FnMut(&ClientFacts<'_>)) {
+        crate::clients::visit(&self.clients, only, visit);
+    }
+
     fn settings(&self) -> &[(&'static str, String)] {
         &self.settings
+    }
+
+    /// Takes numbers for the options that there are, as long as all of them together, `earlier` included, are below 100.
+    fn check_settings(&self, earlier: &[Deed], pairs: &[(&[u8], &[u8])]) -> Result<Changes, Text> {
+        let known = |name: &[u8]| self.settings.iter().find(|(known, _)| known.as_bytes() == name);
+        let given = pairs.iter().map(|(name, value)| {
+            let (name, _) = known(name).ok_or("ERR Unknown option")?;
+            Ok((*name, String::from_utf8_lossy(value).into_owned()))
+        });
+        let changes = Changes::new(given.collect::<Result<_, Text>>()?);
+        let before = earlier.iter().filter_map(|deed| match deed {
+            Deed::Configure(changes) => Some(changes),
+            _ => None,
+        });
+        let all = before.chain([&changes]).flat_map(Changes::iter);
+        let mut sum = 0;
+        for (_, value) in all {
+            sum += value.parse::<u32>().map_err(|_| "ERR CONFIG SET failed")?;
+        }
+        if sum < 100 {
+            Ok(changes)
+        } else {
+            Err("ERR too much together".into())
+        }
     }
 }
 

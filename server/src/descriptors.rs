@@ -1,4 +1,4 @@
-//! File descriptors at the start: room for all clients and for the log, or fewer clients. What they are for is in
+//! File descriptors: room for all clients and for the log, or fewer clients. What they are for is in
 //! [`places`](crate::places).
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -6,7 +6,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use crate::places::{Bounds, descriptors_allowed};
 
 /// Raises the limit of open files for `maxclients` clients as far as it goes; how many clients it then allows, 1 or more.
-pub(super) fn clients_allowed(maxclients: usize) -> usize {
+pub(crate) fn clients_allowed(maxclients: usize) -> usize {
     raise(Bounds::descriptors_for(maxclients));
     let descriptors = descriptors_allowed();
     let allowed = Bounds::within(descriptors, maxclients).served;
@@ -16,6 +16,17 @@ pub(super) fn clients_allowed(maxclients: usize) -> usize {
         );
     }
     allowed
+}
+
+/// How many of `maxclients` clients [`clients_allowed`] would allow; raises nothing.
+pub(crate) fn clients_possible(maxclients: usize) -> usize {
+    let wanted = Bounds::descriptors_for(maxclients);
+    let maximum = getrlimit(Resource::Nofile).maximum;
+    let maximum = maximum.map_or(usize::MAX, |maximum| {
+        usize::try_from(maximum).unwrap_or(usize::MAX)
+    });
+    let descriptors = descriptors_allowed().max(wanted.min(maximum));
+    Bounds::within(descriptors, maxclients).served
 }
 
 fn raise(wanted: usize) {
