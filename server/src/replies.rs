@@ -53,11 +53,12 @@ impl Replies {
             self.marked <= self.buffer.len(),
             "replies already marked were removed"
         );
+        // Also of a reply that is not sent (CLIENT REPLY OFF): what it would have revealed, a later one may.
+        self.highest = self.highest.max(lsn);
         if self.marked == self.buffer.len() {
             return;
         }
         self.marked = self.buffer.len();
-        self.highest = self.highest.max(lsn);
         match self.marks.back_mut() {
             Some(last) if last.lsn == self.highest => last.end = self.marked,
             _ => self.marks.push_back(Mark {
@@ -65,6 +66,11 @@ impl Replies {
                 lsn: self.highest,
             }),
         }
+    }
+
+    /// The largest position that any reply so far depends on: what this client has been promised.
+    pub fn highest(&self) -> Lsn {
+        self.highest
     }
 
     /// Releases what the barrier has passed. A barrier that was lower before takes nothing back: what was released may

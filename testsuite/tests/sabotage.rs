@@ -1,4 +1,4 @@
-//! The harness can fail: three builds that are broken on purpose are caught, each by the check that is meant to, and the
+//! The harness can fail: four builds that are broken on purpose are caught, each by the check that is meant to, and the
 //! honest build passes exactly the same checks.
 //!
 //! The broken server is built once, with the feature `sabotage`, into a target directory of its own. The environment
@@ -68,6 +68,53 @@ fn a_reply_before_its_sync_is_caught() {
         server.sigkill();
         let calls = trace::read(&strace.finish());
         violations.extend(reply_after_sync::check(&calls));
+        violations
+    });
+}
+
+/// A message must not come before the writes that its publisher sent ahead of it, in a pipeline or in a transaction, are
+/// on disk: it may speak of them. One that can speak of nothing comes at once.
+#[test]
+fn a_message_before_its_sync_is_caught() {
+    const DELAY: Duration = Duration::from_millis(300);
+    const PIPELINES: [(&str, usize); 2] = [
+        ("SET k v\r\nPUBLISH news k\r\n", 2),
+        ("MULTI\r\nSET k w\r\nPUBLISH news k\r\nEXEC\r\n", 4),
+    ];
+    caught("message-before-sync", |options| {
+        let dir = TestDir::new("message-before-sync", 1);
+        let server = Idemd::start(&dir.data(), options);
+        let (mut publisher, mut subscriber) = (server.client(), server.client());
+        subscriber.ask("SUBSCRIBE news");
+        let log = dir.path().join("strace.log");
+        let strace = Strace::attach(server.pid(), &log, &["fdatasync:delay_enter=300000"]);
+        let mut violations = Vec::new();
+        for (pipeline, replies) in PIPELINES {
+            let begin = Instant::now();
+            publisher.send_raw(pipeline.as_bytes()).expect("the server reads");
+            subscriber.receive().expect("the message comes");
+            if begin.elapsed() < DELAY {
+                violations.push(format!(
+                    "a message after {:?}, before any sync can have returned",
+                    begin.elapsed()
+                ));
+            }
+            // Nothing of it is under way when the next one is timed.
+            for _ in 0..replies {
+                publisher.receive().expect("every command is answered");
+            }
+        }
+        let begin = Instant::now();
+        server.client().ask("PUBLISH news nothing");
+        subscriber.receive().expect("the message comes");
+        if begin.elapsed() >= DELAY {
+            violations.push(format!(
+                "a message that speaks of nothing took {:?}",
+                begin.elapsed()
+            ));
+        }
+        server.sigkill();
+        strace.finish();
         violations
     });
 }

@@ -80,6 +80,16 @@ pub enum Step {
         /// The pattern as the file has it.
         text: String,
     },
+    /// `<< pattern` or `name<< pattern`: what comes next on the connection and answers no command: a message, or one more
+    /// reply to a command that has several.
+    Message {
+        /// Which connection.
+        connection: String,
+        /// What it looks like.
+        pattern: Pattern,
+        /// The pattern as the file has it.
+        text: String,
+    },
     /// `until-ended KEY`: asks EXISTS until the key's deadline has come.
     UntilEnded(Vec<u8>),
     /// `restart`: the target crashes and comes back; connections are lost.
@@ -150,6 +160,13 @@ fn parse_step(line: &str) -> Result<Step, String> {
             Ok(Step::Send { connection, args })
         };
     }
+    if let Some(pattern) = rest.strip_prefix("<<") {
+        return Ok(Step::Message {
+            connection,
+            pattern: Pattern::parse(pattern)?,
+            text: pattern.trim().to_owned(),
+        });
+    }
     if let Some(pattern) = rest.strip_prefix('<') {
         return Ok(Step::Expect {
             connection,
@@ -173,7 +190,7 @@ fn check_replies(case: &Case) -> Result<(), String> {
             Step::UntilEnded(_) | Step::Restart if waiting.values().any(|count| *count > 0) => {
                 return Err(format!("replies are still missing at line {line}"));
             }
-            Step::UntilEnded(_) | Step::Restart => {}
+            Step::UntilEnded(_) | Step::Restart | Step::Message { .. } => {}
         }
     }
     if waiting.values().any(|count| *count > 0) {

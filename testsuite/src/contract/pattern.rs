@@ -22,9 +22,13 @@ pub enum Pattern {
     Int(i64, i64),
     /// `"bytes"`
     Bulk(Vec<u8>),
+    /// `="text"`: text for people; in RESP2 a bulk string.
+    Verbatim(Vec<u8>),
     /// `[a, b]`
     Array(Vec<Pattern>),
-    /// `~[a, b]`: an array of these in any order.
+    /// `>[a, b]`: a push message; in RESP2 an array.
+    Push(Vec<Pattern>),
+    /// `~[a, b]`: an array of these in any order, or a set.
     AnyOrder(Vec<Pattern>),
     /// `{k: v, …}`: a map in this order; in RESP2 a flat array.
     Map(Vec<(Pattern, Pattern)>),
@@ -64,6 +68,15 @@ impl Pattern {
         if reader.take("!") {
             return Ok(Pattern::WholeError(reader.rest().to_owned()));
         }
+        if reader.take("=") {
+            return Ok(Pattern::Verbatim(reader.quoted()?));
+        }
+        if reader.take(">") {
+            return match Pattern::read(reader)? {
+                Pattern::Array(items) => Ok(Pattern::Push(items)),
+                _ => Err("a push message is written as an array".to_owned()),
+            };
+        }
         if reader.take("~") {
             return match Pattern::read(reader)? {
                 Pattern::Array(items) => Ok(Pattern::AnyOrder(items)),
@@ -83,7 +96,7 @@ impl Pattern {
                 return Ok(Pattern::Array(items));
             }
             loop {
-                items.push(Pattern::read(reader)?);
+                items.push(Pattern::read_item(reader)?);
                 if reader.take("]") {
                     return Ok(Pattern::Array(items));
                 }
@@ -96,6 +109,20 @@ impl Pattern {
             return Pattern::read_map(reader);
         }
         Ok(Pattern::Bulk(reader.quoted()?))
+    }
+
+    /// One item of an array: an error ends with the item here, and not with the line.
+    fn read_item(reader: &mut Reader<'_>) -> Result<Pattern, String> {
+        let is_whole = reader.take("!");
+        if !is_whole && !reader.take("-") {
+            return Pattern::read(reader);
+        }
+        let text = reader.while_in(|c| !",]".contains(c)).trim_end();
+        Ok(if is_whole {
+            Pattern::WholeError(text.to_owned())
+        } else {
+            Pattern::Error(text.split('…').map(str::to_owned).collect())
+        })
     }
 
     fn read_map(reader: &mut Reader<'_>) -> Result<Pattern, String> {
@@ -119,11 +146,15 @@ impl Pattern {
             (Pattern::Any, _) | (Pattern::Null, Value::Null) => true,
             (Pattern::Simple(expected), Value::Simple(found)) => expected == found,
             (Pattern::Int(low, high), Value::Int(found)) => (low..=high).contains(&found),
-            (Pattern::Bulk(expected), Value::Bulk(found)) => expected == found,
+            (Pattern::Bulk(expected) | Pattern::Verbatim(expected), Value::Bulk(found)) => expected == found,
+            (Pattern::Verbatim(expected), Value::Verbatim { text, .. }) => expected == text.as_bytes(),
             (Pattern::Error(pieces), Value::Error(found)) => has_pieces(found, pieces),
             (Pattern::WholeError(expected), Value::Error(found)) => expected == found,
             (Pattern::Array(patterns), Value::Array(values)) => all_match(patterns.iter(), values),
-            (Pattern::AnyOrder(patterns), Value::Array(values)) => {
+            (Pattern::Push(patterns), Value::Push(values) | Value::Array(values)) => {
+                all_match(patterns.iter(), values)
+            }
+            (Pattern::AnyOrder(patterns), Value::Array(values) | Value::Set(values)) => {
                 match_once(patterns, values, Pattern::matches)
             }
             (Pattern::Map(pairs), Value::Array(values)) => {

@@ -55,6 +55,11 @@ impl RedisTarget {
         self.version
     }
 
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     fn launch(dir: &Path) -> RedisTarget {
         std::fs::create_dir_all(dir).expect("a test can make a directory in its own");
         for _ in 0..PORTS {

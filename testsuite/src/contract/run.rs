@@ -115,6 +115,16 @@ impl<T: Target> Run<'_, T> {
                         return Err((*line, format!("`{asked}` answered {}, not {text}", show(&reply))));
                     }
                 }
+                Step::Message {
+                    connection,
+                    pattern,
+                    text,
+                } => {
+                    let message = self.connection(connection).map_err(at)?.receive().map_err(at)?;
+                    if !pattern.matches(&message) {
+                        return Err((*line, format!("{} came, not {text}", show(&message))));
+                    }
+                }
                 Step::UntilEnded(key) => self.until_ended(key).map_err(at)?,
                 Step::Restart => {
                     self.connections.clear();
