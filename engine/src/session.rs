@@ -103,7 +103,7 @@ impl Session {
         let queued = self.transaction.iter().flat_map(|begun| begun.queue().iter());
         queued
             .filter_map(|args| resolve(args).ok())
-            .any(|route| pause::may_write(route))
+            .any(pause::may_write)
     }
 
     /// A copy to try a transaction's commands on: without what the transaction itself consists of.

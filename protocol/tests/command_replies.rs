@@ -104,7 +104,7 @@ fn info_of_subcommands_and_strangers() {
     );
     let client = info(&[b"client"], Resp3);
     assert!(
-        client.starts_with("[[client, -2, {}, 0, 0, 0, {@slow}, {}, {}, [[client|getname, 2, "),
+        client.starts_with("[[client, -2, {}, 0, 0, 0, {@slow}, {}, {}, [[client|caching, 3, "),
         "{client}"
     );
 }
@@ -186,7 +186,7 @@ fn docs_list_subcommands_and_actions() {
         subs(b"idem"),
         ["idem|abort", "idem|begin", "idem|complete", "idem|inspect"]
     );
-    assert_eq!(subs(b"command").len(), 6);
+    assert_eq!(subs(b"command").len(), 7);
     let begin = described(&[b"idem|begin"]);
     assert!(begin.starts_with("{idem|begin: {summary: "), "{begin}");
     assert!(
@@ -270,10 +270,47 @@ fn keys_can_be_asked_for() {
 }
 
 #[test]
+fn keys_can_be_asked_for_with_what_is_done_to_them() {
+    let check = |call: &[&str], expected: &str| {
+        let bytes: Vec<&[u8]> = call.iter().map(|word| word.as_bytes()).collect();
+        assert_eq!(
+            show(&read(&docs::command_getkeysandflags(names(&bytes)), Resp3)),
+            expected,
+            "{call:?}"
+        );
+    };
+    check(&["get", "k"], "[[k, {RO, access}]]");
+    check(&["set", "k", "v"], "[[k, {OW, update}]]");
+    check(
+        &["set", "k", "v", "ex", "1", "get"],
+        "[[k, {RW, access, update}]]",
+    );
+    check(&["DEL", "a", "b"], "[[a, {RM, delete}], [b, {RM, delete}]]");
+    check(
+        &["idem", "k", "begin", "f", "o", "1"],
+        "[[k, {RW, access, update}]]",
+    );
+    check(&["ping", "k"], "-ERR The command has no key arguments");
+    check(&["get"], "-ERR Invalid number of arguments specified for command");
+    check(&["nothing", "k"], "-ERR Invalid command specified");
+    // A reply for each key is a small tree: their number is bounded.
+    let mut many = vec!["del"; 1 + 16_384];
+    let bytes =
+        |many: &[&'static str]| -> Vec<&'static [u8]> { many.iter().map(|word| word.as_bytes()).collect() };
+    let most = bytes(&many);
+    let keys = read(&docs::command_getkeysandflags(names(&most)), Resp2);
+    assert_eq!(keys.as_items().map(<[Value]>::len), Some(16_384));
+    many.push("del");
+    check(&many, "-ERR more than 16384 keys, ask for fewer");
+}
+
+#[test]
 fn help_lists_every_subcommand() {
     let client = show(&read(&help_reply(command::spec(CommandId::Client)), Resp2));
     assert!(
-        client.starts_with("[CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:, GETNAME, "),
+        client.starts_with(
+            "[CLIENT <subcommand> [<arg> [value] [opt] ...]. Subcommands are:, CACHING <YES | NO>, "
+        ),
         "{client}"
     );
     assert!(

@@ -1,22 +1,18 @@
-//! Commands about the connection itself: `AUTH`, `PING`, `ECHO`, `SELECT`, `HELLO`, `CLIENT`, `RESET`, `QUIT`.
+//! Commands about the connection itself: `AUTH`, `PING`, `ECHO`, `SELECT`, `HELLO`, `RESET`, `QUIT`; `CLIENT` is in
+//! [`client`](super::client).
 //!
 //! They say nothing about the state, so their replies wait for nothing but the replies before them.
 
 use idem_protocol::command::args::{is, parse_i64};
-use idem_protocol::command::errors::{self, Text};
-use idem_protocol::command::{SubcommandId, docs};
+use idem_protocol::command::errors;
 use idem_protocol::resp::Protocol;
 use idem_protocol::resp::encode::Reply;
 
-use super::introspect::shorten;
-use super::{Call, Decided, View, shown};
+use super::client::check_name;
+use super::{Call, Decided, View, pubsub, shown};
 use crate::decision::{Action, Decision};
 use crate::info::{REDIS_VERSION, SERVER_NAME};
 use crate::session::SessionChange;
-
-/// Longest name that a connection may give itself, its library or the library's version. Redis has no limit; here a
-/// name is held for as long as its connection, and ten thousand connections must not hold gigabytes of them.
-const NAME_BYTES_MAX: usize = 1024;
 
 /// There are no users to log in as. Accepting any password would let a client believe that it was checked; and to an
 /// unknown command the error repeats the arguments, which a password must not be.
@@ -32,8 +28,12 @@ pub(super) fn auth<'c, 'k>(call: Call<'c>) -> Decided<'c, 'k> {
     })
 }
 
-pub(super) fn ping<'c: 'k, 'k>(call: Call<'c>) -> Decided<'c, 'k> {
+pub(super) fn ping<'c: 'k, 'k>(call: Call<'c>, view: &View<'k>) -> Decided<'c, 'k> {
+    let session = view.session();
     match call.args.len() {
+        1 | 2 if !session.subscriptions.is_empty() && session.protocol == Protocol::Resp2 => {
+            pubsub::ping(call)
+        }
         1 => Ok(Decision::reply(Reply::Pong)),
         2 => echo(call),
         _ => Err(errors::wrong_arguments(call.name())),
@@ -126,54 +126,4 @@ pub(super) fn hello<'c: 'k, 'k>(call: Call<'c>, view: &View<'k>) -> Decided<'c, 
         session: SessionChange::Hello { protocol, name },
         ..Decision::reply(Reply::Map(map))
     })
-}
-
-pub(super) fn client<'c: 'k, 'k>(call: Call<'c>, view: &View<'k>) -> Decided<'c, 'k> {
-    let change = |session| {
-        Ok(Decision {
-            session,
-            ..Decision::reply(Reply::Ok)
-        })
-    };
-    match call.subcommand() {
-        Some(SubcommandId::ClientSetname) => {
-            check_name(call.arg(2), "Client names")?;
-            change(SessionChange::Name(call.arg(2)))
-        }
-        Some(SubcommandId::ClientGetname) => {
-            let name = view.session().name.as_slice();
-            Ok(Decision::reply(if name.is_empty() {
-                Reply::Null
-            } else {
-                Reply::Bulk(name)
-            }))
-        }
-        Some(SubcommandId::ClientId) => Ok(Decision::reply(Reply::Int(
-            i64::try_from(view.session().id).unwrap_or(i64::MAX),
-        ))),
-        Some(SubcommandId::ClientSetinfo) if is(call.arg(2), "LIB-NAME") => {
-            check_name(call.arg(3), "lib-name")?;
-            change(SessionChange::LibraryName(call.arg(3)))
-        }
-        Some(SubcommandId::ClientSetinfo) if is(call.arg(2), "LIB-VER") => {
-            check_name(call.arg(3), "lib-ver")?;
-            change(SessionChange::LibraryVersion(call.arg(3)))
-        }
-        Some(SubcommandId::ClientSetinfo) => {
-            Err(format!("ERR Unrecognized option '{}'", shown(call.arg(2))).into())
-        }
-        Some(SubcommandId::ClientHelp) => Ok(Decision::reply(shorten(docs::help_reply(call.route.spec)))),
-        _ => Err(errors::syntax()),
-    }
-}
-
-/// What stands in one column of a listing: printable ASCII without blanks. Empty is fine and means none.
-fn check_name(name: &[u8], what: &str) -> Result<(), Text> {
-    if !name.iter().all(|byte| (b'!'..=b'~').contains(byte)) {
-        return Err(format!("ERR {what} cannot contain spaces, newlines or special characters.").into());
-    }
-    if name.len() > NAME_BYTES_MAX {
-        return Err(format!("ERR {what} cannot be longer than {NAME_BYTES_MAX} bytes.").into());
-    }
-    Ok(())
 }

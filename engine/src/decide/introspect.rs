@@ -10,9 +10,12 @@ use crate::info;
 pub(super) fn command<'c: 'k, 'k>(call: Call<'c>) -> Decided<'c, 'k> {
     let rest = call.args.tail(2);
     let reply = match call.subcommand() {
-        // The one reply that repeats arguments.
+        // These two repeat arguments.
         Some(SubcommandId::CommandGetkeys) => {
             return Ok(Decision::reply(shorten(docs::command_getkeys(rest))));
+        }
+        Some(SubcommandId::CommandGetkeysandflags) => {
+            return Ok(Decision::reply(shorten(docs::command_getkeysandflags(rest))));
         }
         Some(SubcommandId::CommandCount) => docs::command_count(),
         Some(SubcommandId::CommandDocs) => docs::command_docs_reply(bound::names(rest)?),

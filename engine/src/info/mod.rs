@@ -11,7 +11,8 @@ mod sections;
 
 use std::fmt::{Display, Write as _};
 
-pub use facts::{Facts, ServerFacts};
+pub use facts::{ClientFacts, Facts, ServerFacts};
+pub(crate) use sections::replication_offset;
 
 use crate::decide::View;
 

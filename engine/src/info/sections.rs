@@ -22,30 +22,31 @@ pub(super) fn server(page: &mut Page, facts: &ServerFacts, view: &View<'_>) {
     page.line("config_file", &facts.config_file);
 }
 
-pub(super) fn clients(page: &mut Page, facts: &ServerFacts, _view: &View<'_>) {
+pub(super) fn clients(page: &mut Page, facts: &ServerFacts, view: &View<'_>) {
     page.line("connected_clients", facts.connected_clients);
     page.line("cluster_connections", 0);
     page.line("maxclients", facts.maxclients);
     page.line("client_buffers_bytes", facts.client_buffers_bytes);
     page.line("blocked_clients", facts.blocked_clients);
+    page.line("pubsub_clients", view.pubsub().listener_count());
 }
 
 pub(super) fn memory(page: &mut Page, facts: &ServerFacts, view: &View<'_>) {
     page.bytes("used_memory", view.used_bytes());
-    page.bytes("used_memory_peak", view.peak_bytes());
     page.bytes("used_memory_rss", facts.used_memory_rss);
     page.bytes("used_memory_rss_peak", facts.used_memory_rss_peak);
+    page.bytes("used_memory_peak", view.peak_bytes());
     page.line("used_memory_dataset", view.statistics().memory_bytes());
+    page.bytes("total_system_memory", facts.total_system_memory);
+    let limit = view.memory_limit();
+    page.bytes("maxmemory", limit.bytes);
+    page.line("maxmemory_policy", limit.policy.name());
     // What stands empty between entries until others need it, or they move together.
     let keyspace = view.statistics();
     page.line(
         "allocator_frag_bytes",
         keyspace.held_bytes().saturating_sub(keyspace.memory_bytes()),
     );
-    page.bytes("total_system_memory", facts.total_system_memory);
-    let limit = view.memory_limit();
-    page.bytes("maxmemory", limit.bytes);
-    page.line("maxmemory_policy", limit.policy.name());
     page.line("mem_not_counted_for_evict", view.uncounted_bytes());
     page.line("idem_evictable", u8::from(limit.idem_evictable));
 }
@@ -95,6 +96,8 @@ pub(super) fn stats(page: &mut Page, facts: &ServerFacts, view: &View<'_>) {
     page.line("sync_partial_err", 0);
     page.line("expired_keys", view.counters().expired_keys);
     page.line("evicted_keys", view.counters().evicted_keys);
+    page.line("pubsub_channels", view.pubsub().channel_count());
+    page.line("pubsub_patterns", view.pubsub().pattern_count());
     page.line("total_error_replies", view.counters().errors.total());
     page.line(
         "client_query_buffer_limit_disconnections",
@@ -111,6 +114,11 @@ fn offset(epoch: u64, lsn: Lsn) -> u64 {
     (epoch.min(32_767) << 48) + lsn.get().min((1 << 48) - 1)
 }
 
+/// `master_repl_offset`, which `ROLE` answers as well.
+pub(crate) fn replication_offset(view: &View<'_>) -> u64 {
+    offset(view.epoch().number, view.barrier().marks().appended())
+}
+
 pub(super) fn replication(page: &mut Page, facts: &ServerFacts, view: &View<'_>) {
     page.line("role", "master");
     page.line("connected_slaves", 0);
@@ -119,10 +127,7 @@ pub(super) fn replication(page: &mut Page, facts: &ServerFacts, view: &View<'_>)
     // Forty characters, as every reader expects: the cluster's id names the history, the rest is filled up.
     page.line("master_replid", format_args!("{}00000000", facts.cluster));
     page.line("master_replid2", format_args!("{:040}", 0));
-    page.line(
-        "master_repl_offset",
-        offset(view.epoch().number, view.barrier().marks().appended()),
-    );
+    page.line("master_repl_offset", replication_offset(view));
     page.line("second_repl_offset", -1);
     page.line("repl_backlog_active", 0);
 }

@@ -325,7 +325,8 @@ impl Node {
         }
     }
 
-    fn abort(&mut self, session: &mut Session, why: &str, out: &mut Vec<u8>) -> Outcome {
+    /// Says that a transaction has not taken place, and why.
+    pub(super) fn abort(&mut self, session: &mut Session, why: &str, out: &mut Vec<u8>) -> Outcome {
         self.refuse(
             session,
             format!("EXECABORT Transaction discarded because of: {why}").into(),

@@ -28,10 +28,14 @@ impl Node {
         if self.paused_until().is_some() && self.is_held(session, args, now) {
             return Outcome::Wait;
         }
-        let start = out.len();
+        let (start, last_command) = (out.len(), session.last_command);
         let outcome = self.answer(session, args, now, log, facts, out);
+        if outcome == Outcome::Wait {
+            session.last_command = last_command;
+            return outcome;
+        }
         session.muted = session.replies != ReplyMode::On;
-        if session.muted && outcome != Outcome::Wait {
+        if session.muted {
             session.replies = session.replies.after_a_command();
             if !is_push(args, out.get(start..)) {
                 out.truncate(start);

@@ -5,6 +5,7 @@
 
 mod barrier;
 mod cases;
+mod clients;
 mod commands;
 mod contract;
 mod eviction;

@@ -108,7 +108,7 @@ fn different_patterns_are_bounded() {
     check_in(
         &mut world,
         "
-        PSUBSCRIBE new => -ERR no more than 65536 different patterns can be subscribed to
+        PSUBSCRIBE new => -ERR no more than 16384 different patterns can be subscribed to
         PSUBSCRIBE 7 => [\"psubscribe\" \"7\" 1]
         RESET => RESET
         SUBSCRIBE new => [\"subscribe\" \"new\" 1]

@@ -29,6 +29,10 @@ fn queueing() {
         MULTI => OK
         SET k 9 => QUEUED
         DISCARD => OK ~ nothing
+        MULTI => OK
+        SET k 9 => QUEUED
+        EXEC now => -EXECABORT Transaction discarded because of: wrong number of arguments for 'exec' command ~ nothing
+        EXEC => -ERR EXEC without MULTI
         GET k => "2"
         "#,
     );

@@ -6,7 +6,7 @@
 use super::args;
 use super::errors::{self, Text};
 use super::flags::{Categories, Flags};
-use super::spec::{CommandSpec, KeySpec, SubcommandSpec};
+use super::spec::{CommandId, CommandSpec, KeySpec, SubcommandSpec};
 use super::{Route, all, keys, lookup, syntax};
 use crate::resp::Args;
 use crate::resp::encode::Reply;
@@ -120,7 +120,55 @@ pub fn command_getkeys(call: Args<'_>) -> Reply<'_> {
     }
 }
 
+/// Keys that one `COMMAND GETKEYSANDFLAGS` answers at most: each is a small tree of replies.
+const KEYS_WITH_FLAGS_MAX: usize = 16_384;
+
+/// `COMMAND GETKEYSANDFLAGS command [arg …]`: as [`command_getkeys`], and with each key what the command does to it.
+pub fn command_getkeysandflags(call: Args<'_>) -> Reply<'_> {
+    let (spec, sub) = match called(call) {
+        Ok(route) => route,
+        Err(text) => return Reply::Error(text),
+    };
+    let keys = keys::keys(spec, call);
+    if keys.clone().nth(KEYS_WITH_FLAGS_MAX).is_some() {
+        return Reply::Error(format!("ERR more than {KEYS_WITH_FLAGS_MAX} keys, ask for fewer").into());
+    }
+    Reply::Array(
+        keys.map(|key| {
+            Reply::Array(vec![
+                Reply::Bulk(key),
+                Reply::Set(access_of_call(spec, sub, call)),
+            ])
+        })
+        .collect(),
+    )
+}
+
+/// What a call does to its keys.
+fn access_of_call<'r>(
+    spec: &'static CommandSpec,
+    sub: Option<&'static SubcommandSpec>,
+    call: Args<'_>,
+) -> Vec<Reply<'r>> {
+    // The one row whose access depends on the arguments behind key and value.
+    if spec.id == CommandId::Set {
+        let gets = call.tail(3).iter().any(|option| args::is(option, "get"));
+        let first = if gets { &["RW", "access"][..] } else { &["OW"] };
+        return first
+            .iter()
+            .chain(&["update"])
+            .map(|word| Reply::Simple(word))
+            .collect();
+    }
+    access_of(spec.keys_of(sub))
+}
+
 fn call_keys(call: Args<'_>) -> Result<keys::Keys<'_>, Text> {
+    called(call).map(|(spec, _)| keys::keys(spec, call))
+}
+
+/// The rows of a call whose keys are asked for.
+fn called(call: Args<'_>) -> Result<(&'static CommandSpec, Option<&'static SubcommandSpec>), Text> {
     let spec = lookup(call.name()).ok_or_else(errors::getkeys_unknown)?;
     let sub = match spec.subcommand_word(call) {
         Some(word) => match spec.subcommand(word) {
@@ -137,7 +185,7 @@ fn call_keys(call: Args<'_>) -> Result<keys::Keys<'_>, Text> {
     if !arity_ok {
         return Err(errors::getkeys_arity());
     }
-    Ok(keys::keys(spec, call))
+    Ok((spec, sub))
 }
 
 /// `CONTAINER HELP`: the subcommands, one line each and one for what they do.
@@ -240,16 +288,17 @@ fn key_specifications(keys: &KeySpec) -> Vec<Reply<'static>> {
         ("limit", Reply::Int(0)),
     ]);
     vec![map(vec![
-        (
-            "flags",
-            Reply::Set(keys.access.iter().map(|name| Reply::Simple(name)).collect()),
-        ),
+        ("flags", Reply::Set(access_of(keys))),
         ("begin_search", begin),
         (
             "find_keys",
             map(vec![("type", Reply::text("range")), ("spec", range)]),
         ),
     ])]
+}
+
+fn access_of<'r>(keys: &KeySpec) -> Vec<Reply<'r>> {
+    keys.access.iter().map(|name| Reply::Simple(name)).collect()
 }
 
 fn docs(spec: &CommandSpec) -> Reply<'static> {

@@ -227,8 +227,9 @@ fn type_of(name: &str) -> &'static str {
         "key" => "key",
         "pattern" => "pattern",
         "unix-time-seconds" | "unix-time-milliseconds" => "unix-time",
-        "seconds" | "milliseconds" | "ttl-ms" | "window-ms" | "max" | "cost" | "cursor" | "count"
-        | "increment" | "index" | "protover" => "integer",
+        "seconds" | "milliseconds" | "timeout" | "maxage" | "ttl-ms" | "window-ms" | "max" | "cost"
+        | "cursor" | "count" | "client-id" | "slot" | "start-slot" | "end-slot" | "increment" | "index"
+        | "protover" => "integer",
         _ => "string",
     }
 }
