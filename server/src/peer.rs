@@ -9,8 +9,10 @@ use std::net::SocketAddr;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use idem_engine::Session;
+use idem_engine::{ClientFacts, Session};
 use idem_protocol::lsn::Lsn;
+
+use crate::inbox::Inbox;
 
 /// A peer that takes nothing of a waiting output for so long is dropped.
 pub const STUCK_AFTER: Duration = Duration::from_secs(60);
@@ -33,6 +35,8 @@ pub enum DropReason {
     Idle,
     /// It sent a line of an HTTP request as a command.
     Http,
+    /// `CLIENT KILL`.
+    Killed,
     /// The server stops and the client did not take its last replies in time.
     Stopping,
 }
@@ -51,6 +55,7 @@ impl fmt::Display for DropReason {
                 "it sent an HTTP request (POST or Host:), which may be an attack through somebody's browser; nothing that \
                  follows is carried out"
             }
+            DropReason::Killed => "it was named by CLIENT KILL",
             DropReason::Stopping => "the server stops and it does not take its last replies",
         })
     }
@@ -59,14 +64,41 @@ impl fmt::Display for DropReason {
 /// How a SAVE ended for the client that waits for it.
 pub type SaveResult = Result<(), String>;
 
+/// A connection's socket, as listings show it.
+#[derive(Clone, Copy, Debug)]
+pub struct Endpoint {
+    /// Where the client is.
+    pub address: SocketAddr,
+    /// Where it connected to; `None` when the system does not say.
+    pub local: Option<SocketAddr>,
+    /// Number of the socket in this process; -1 when there is none.
+    pub descriptor: i32,
+}
+
+impl From<SocketAddr> for Endpoint {
+    /// A client without a socket.
+    fn from(address: SocketAddr) -> Self {
+        Endpoint {
+            address,
+            local: None,
+            descriptor: -1,
+        }
+    }
+}
+
 /// The shared part of one connection.
 pub struct Peer {
     /// Number of the connection; never used twice in one process.
     pub id: u64,
     /// Where it comes from.
     pub address: SocketAddr,
+    local: Option<SocketAddr>,
+    descriptor: i32,
+    accepted: Instant,
     /// What commands see of it. The connection's own task borrows it while it executes, everybody else only for a look.
     pub session: RefCell<Session>,
+    /// What others have published for it.
+    pub inbox: Inbox,
     waker: RefCell<Option<Waker>>,
     woken: Cell<bool>,
     dropped: Cell<Option<DropReason>>,
@@ -82,6 +114,11 @@ pub struct Peer {
     /// Memory of its input and output buffers, in bytes.
     input_bytes: Cell<usize>,
     output_bytes: Cell<usize>,
+    /// Of them, what waits to be executed and what waits to be sent, as of its last turn.
+    query_bytes: Cell<usize>,
+    unsent_bytes: Cell<usize>,
+    /// It goes only when there is no other whose buffers could go.
+    pub(crate) spared: Cell<bool>,
     /// Something arrived since the last look at the time limits.
     heard: Cell<bool>,
     /// When something had arrived, as of that look.
@@ -94,11 +131,20 @@ pub struct Peer {
 
 impl Peer {
     /// A connection that has just been accepted.
-    pub fn new(id: u64, address: SocketAddr, now: Instant) -> Peer {
+    pub fn new(id: u64, endpoint: Endpoint, now: Instant) -> Peer {
+        let Endpoint {
+            address,
+            local,
+            descriptor,
+        } = endpoint;
         Peer {
             id,
             address,
+            local,
+            descriptor,
+            accepted: now,
             session: RefCell::new(Session::new(id)),
+            inbox: Inbox::default(),
             waker: RefCell::new(None),
             woken: Cell::new(false),
             dropped: Cell::new(None),
@@ -109,6 +155,9 @@ impl Peer {
             leaves: Cell::new(false),
             input_bytes: Cell::new(0),
             output_bytes: Cell::new(0),
+            query_bytes: Cell::new(0),
+            unsent_bytes: Cell::new(0),
+            spared: Cell::new(false),
             heard: Cell::new(false),
             last_input: Cell::new(now),
             partial_since: Cell::new(None),
@@ -173,6 +222,41 @@ impl Peer {
         self.input_bytes.replace(input_bytes) + self.output_bytes.replace(output_bytes)
     }
 
+    /// The memory of both buffers when so many bytes more wait to be sent.
+    pub fn grown_buffers(&self, bytes: usize) -> (usize, usize) {
+        (self.input_bytes.get(), self.output_bytes.get() + bytes)
+    }
+
+    /// Notes how much waits to be executed and to be sent.
+    pub fn note_sizes(&self, query_bytes: usize, unsent_bytes: usize) {
+        self.query_bytes.set(query_bytes);
+        self.unsent_bytes.set(unsent_bytes);
+    }
+
+    /// What a listing shows of it. `session` is `None` while its own task has it.
+    pub fn facts<'a>(&self, session: Option<&'a Session>, now: Instant) -> ClientFacts<'a> {
+        let since = |then: Instant| now.saturating_duration_since(then).as_secs();
+        ClientFacts {
+            id: self.id,
+            session,
+            address: Some(self.address),
+            local: self.local,
+            descriptor: self.descriptor,
+            age_seconds: since(self.accepted),
+            idle_seconds: if self.heard.get() {
+                0
+            } else {
+                since(self.last_input.get())
+            },
+            query_bytes: self.query_bytes.get(),
+            input_bytes: self.input_bytes.get(),
+            unsent_bytes: self.unsent_bytes.get(),
+            output_bytes: self.output_bytes.get(),
+            waits: self.waits_for_log.get(),
+            writes: self.stuck_since.get().is_some(),
+        }
+    }
+
     /// Memory of both buffers, in bytes.
     pub fn buffers_bytes(&self) -> usize {
         self.input_bytes.get() + self.output_bytes.get()
@@ -196,11 +280,23 @@ impl Peer {
             .is_some_and(|since| over(since, PARTIAL_AFTER))
         {
             Some(DropReason::Partial)
-        } else if !idle_after.is_zero() && !self.owed.get() && over(self.last_input.get(), idle_after) {
+        } else if !idle_after.is_zero()
+            && !self.owed.get()
+            && !self.waits_for_log.get()
+            && over(self.last_input.get(), idle_after)
+            && !self.is_subscribed()
+        {
             Some(DropReason::Idle)
         } else {
             None
         }
+    }
+
+    /// Whether it waits for messages: as in Redis, `timeout` is not for those. (While its own task has the session, it is
+    /// not idle either.)
+    fn is_subscribed(&self) -> bool {
+        let session = self.session.try_borrow();
+        session.map_or(true, |session| !session.subscriptions.is_empty())
     }
 
     /// Something arrived. When, is noted by the next look at the time limits: reading the clock for each command costs more

@@ -345,6 +345,49 @@ mod tests {
         assert_eq!(first.dropped(), None);
     }
 
+    /// Who is spared goes when nobody else is left, and the bound holds all the same.
+    #[test]
+    fn the_spared_go_last() {
+        let mut peers = Peers::new(1000);
+        let [spared, other, last] = [(); 3].map(|()| peers.add(address(), Instant::now()));
+        peers.set_buffers(&spared, 700, 0);
+        peers.spare(&spared, true);
+        peers.spare(&last, true);
+        peers.set_buffers(&other, 200, 0);
+        peers.set_buffers(&last, 200, 0);
+        let reasons = || [&spared, &other, &last].map(|peer| peer.dropped());
+        assert_eq!(reasons(), [None, Some(DropReason::BuffersTotal), None]);
+        peers.remove(&other);
+        peers.set_buffers(&last, 301, 0);
+        assert_eq!(spared.dropped(), Some(DropReason::BuffersTotal));
+        peers.spare(&last, false);
+        peers.spare(&spared, false);
+        peers.remove(&spared);
+        peers.remove(&last);
+        assert_eq!((peers.staying_bytes, peers.by_size.len()), (0, 0));
+    }
+
+    #[test]
+    fn who_is_marked_is_no_longer_listed() {
+        let mut peers = Peers::new(1000);
+        let [first, second] = [(); 2].map(|()| peers.add(address(), Instant::now()));
+        let listed = |peers: &Peers, only| {
+            let mut ids = Vec::new();
+            peers.visit(only, &mut |client| ids.push((client.id, client.session.is_some())));
+            ids
+        };
+        let executing = second.session.borrow_mut();
+        assert_eq!(listed(&peers, None), [(first.id, true), (second.id, false)]);
+        drop(executing);
+        assert_eq!(listed(&peers, Some(second.id)), [(second.id, true)]);
+        assert_eq!(listed(&peers, Some(99)), []);
+        peers.kill(first.id);
+        peers.kill(99);
+        assert_eq!(first.dropped(), Some(DropReason::Killed));
+        assert_eq!(listed(&peers, None), [(second.id, true)]);
+        assert_eq!(listed(&peers, Some(first.id)), []);
+    }
+
     /// Against the plain rule: whenever the sum of a growing peer's fellows is over the limit, the largest goes.
     #[test]
     fn the_largest_is_found_as_by_looking_at_all() {
@@ -405,6 +448,36 @@ mod tests {
         // It may still move its buffers before its task has seen the mark.
         peers.set_buffers(&first, 2000, 0);
         assert_eq!((peers.buffers_bytes(), second.dropped()), (2800, None));
+    }
+
+    /// A message counts in full for everybody it is given to; who does not take it up goes, at its own limit or at that of all.
+    #[test]
+    fn messages_are_counted_and_limited() {
+        let frame: Rc<[u8]> = Rc::from(vec![0; 100]);
+        let cost = Inbox::cost(frame.len());
+        let mut peers = Peers::new(5 * cost);
+        let [first, second] = [(); 2].map(|()| peers.add(address(), Instant::now()));
+        peers.set_buffers(&first, 1, 2);
+        assert_eq!(peers.deliver(&first, &frame, Lsn::ZERO, 2 * cost), cost);
+        assert_eq!((first.buffers_bytes(), peers.buffers_bytes()), (3 + cost, 3 + cost));
+        peers.deliver(&first, &frame, Lsn::ZERO, 2 * cost);
+        assert_eq!((first.dropped(), first.inbox.bytes()), (None, 2 * cost));
+        // One more than its own limit.
+        peers.deliver(&first, &frame, Lsn::ZERO, 2 * cost);
+        assert_eq!(first.dropped(), Some(DropReason::OutputLimit));
+        assert!(first.inbox.is_empty());
+        assert_eq!(peers.deliver(&first, &frame, Lsn::ZERO, 2 * cost), 0);
+        // Until it has gone, its share of the common limit is taken.
+        for _ in 0..3 {
+            assert_eq!(second.dropped(), None);
+            peers.deliver(&second, &frame, Lsn::ZERO, 100 * cost);
+        }
+        assert_eq!(second.dropped(), Some(DropReason::BuffersTotal));
+        assert!(second.inbox.is_empty());
+        peers.remove(&first);
+        peers.remove(&second);
+        assert_eq!(peers.buffers_bytes(), 0);
+        assert_eq!(Rc::strong_count(&frame), 1, "nobody holds it any more");
     }
 
     #[test]

@@ -31,6 +31,8 @@ pub struct Stretch {
     /// [`boot_time`] then.
     began: Duration,
     executed: usize,
+    /// The same behind the last command, when it was measured.
+    measured: Option<Duration>,
 }
 
 impl Turn {
@@ -49,18 +51,21 @@ impl Turn {
         self.read_bytes >= READ_BYTES_MAX
     }
 
-    /// A command was executed.
-    pub fn note_command(&mut self, stretch: &mut Stretch) {
+    /// A command was executed; `measured` is the [`boot_time`] behind it, when somebody looked.
+    pub fn note_command(&mut self, stretch: &mut Stretch, measured: Option<Duration>) {
+        stretch.measured = measured;
         self.commands += 1;
         stretch.executed += 1;
     }
 
     /// Whether the others have to be served before the next command. `reply_bytes`: of the replies made in this stretch.
     pub fn is_over(&self, stretch: &Stretch, reply_bytes: usize) -> bool {
-        let asks_time = !stretch.is_first() && stretch.executed.is_multiple_of(TIME_EVERY);
+        let looked = stretch.measured.is_some();
+        let asks_time = looked || (!stretch.is_first() && stretch.executed.is_multiple_of(TIME_EVERY));
+        let now = || stretch.measured.unwrap_or_else(boot_time);
         self.commands >= COMMANDS_MAX
             || reply_bytes > REPLY_BYTES_MAX
-            || (asks_time && boot_time().saturating_sub(stretch.began) > TIME_MAX)
+            || (asks_time && now().saturating_sub(stretch.began) > TIME_MAX)
     }
 }
 
@@ -70,6 +75,7 @@ impl Stretch {
         Stretch {
             began: boot,
             executed: 0,
+            measured: None,
         }
     }
 
@@ -89,14 +95,20 @@ mod tests {
         let mut stretch = Stretch::begin(boot_time());
         assert!(!turn.is_over(&stretch, REPLY_BYTES_MAX));
         assert!(turn.is_over(&stretch, REPLY_BYTES_MAX + 1));
-        (0..COMMANDS_MAX).for_each(|_| turn.note_command(&mut stretch));
+        (0..COMMANDS_MAX).for_each(|_| turn.note_command(&mut stretch, None));
         assert!(turn.is_over(&stretch, 0));
         turn.begin();
         let late = Stretch {
             began: stretch.began.saturating_sub(TIME_MAX * 2),
             executed: TIME_EVERY,
+            measured: None,
         };
         assert!(turn.is_over(&late, 0));
+        let mut measured = Stretch::begin(stretch.began);
+        turn.note_command(&mut measured, Some(stretch.began + TIME_MAX));
+        assert!(!turn.is_over(&measured, 0));
+        turn.note_command(&mut measured, Some(stretch.began + TIME_MAX * 2));
+        assert!(turn.is_over(&measured, 0));
         turn.note_read(READ_BYTES_MAX - 1);
         assert!(!turn.has_read_enough());
         turn.note_read(1);

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// A reply of so many bytes that depends on this lsn.
+    /// A reply of so many bytes that depends on this lsn; of none, when it is not sent.
     Reply { bytes: usize, lsn: u64 },
     /// The barrier stands here now (it may also fall).
     Barrier(u64),
@@ -44,9 +44,7 @@ proptest! {
         for step in steps {
             match step {
                 Step::Reply { bytes, lsn } => {
-                    if bytes > 0 {
-                        highest = highest.max(lsn);
-                    }
+                    highest = highest.max(lsn);
                     for _ in 0..bytes {
                         counter = counter.wrapping_mul(1_103_515_245).wrapping_add(12_345);
                         let byte = counter.to_le_bytes()[2];
