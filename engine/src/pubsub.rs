@@ -32,12 +32,13 @@ use smallvec::SmallVec;
 use crate::session::{Session, SessionChange};
 
 /// What all subscriptions of one connection may take, in bytes. Without a bound one client could fill the memory with
-/// names; at this one a hundred thousand names of ordinary length fit.
-pub const SUBSCRIPTIONS_BYTES_MAX: usize = 32 << 20;
+/// names, and everybody would wait while they go with its connection; within this one are sixty thousand names of ordinary
+/// length.
+pub const SUBSCRIPTIONS_BYTES_MAX: usize = 16 << 20;
 
 /// Different patterns that may be subscribed to at a time, by all connections together: each of them is held against the
-/// channel of every message, while everybody waits.
-pub const PATTERNS_MAX: usize = 65_536;
+/// channel of every message, while everybody waits. More than the clients that `maxclients` lets in by default.
+pub const PATTERNS_MAX: usize = 16_384;
 
 /// What a subscription takes beside its name, in bytes: its entry in two ordered maps, half full, and a number.
 const SUBSCRIPTION_BYTES: usize = 256;

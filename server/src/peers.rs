@@ -292,7 +292,7 @@ impl Peers {
 
 #[cfg(test)]
 mod tests {
-    use super::{DropReason, Peers};
+    use super::{DropReason, Inbox, Peers, Rc};
     use crate::peer::{PARTIAL_AFTER, STUCK_AFTER};
     use idem_protocol::lsn::Lsn;
     use std::net::SocketAddr;
@@ -373,7 +373,9 @@ mod tests {
         let [first, second] = [(); 2].map(|()| peers.add(address(), Instant::now()));
         let listed = |peers: &Peers, only| {
             let mut ids = Vec::new();
-            peers.visit(only, &mut |client| ids.push((client.id, client.session.is_some())));
+            peers.visit(only, &mut |client| {
+                ids.push((client.id, client.session.is_some()))
+            });
             ids
         };
         let executing = second.session.borrow_mut();
@@ -459,7 +461,10 @@ mod tests {
         let [first, second] = [(); 2].map(|()| peers.add(address(), Instant::now()));
         peers.set_buffers(&first, 1, 2);
         assert_eq!(peers.deliver(&first, &frame, Lsn::ZERO, 2 * cost), cost);
-        assert_eq!((first.buffers_bytes(), peers.buffers_bytes()), (3 + cost, 3 + cost));
+        assert_eq!(
+            (first.buffers_bytes(), peers.buffers_bytes()),
+            (3 + cost, 3 + cost)
+        );
         peers.deliver(&first, &frame, Lsn::ZERO, 2 * cost);
         assert_eq!((first.dropped(), first.inbox.bytes()), (None, 2 * cost));
         // One more than its own limit.

@@ -22,8 +22,9 @@ use crate::deed::Deed;
 use crate::pubsub::{PATTERNS_MAX, SUBSCRIPTIONS_BYTES_MAX, Topic, subscription_bytes};
 use crate::session::{Session, SessionChange};
 
-/// Names that one call may have. Each is worth a reply of its own, many times the few bytes that it was sent as.
-const NAMES_MAX: usize = 65_536;
+/// Names that one call may have. Each is worth a reply of its own, many times the few bytes that it was sent as, and
+/// everybody waits for all of them.
+const NAMES_MAX: usize = 16_384;
 
 /// Why a command may not run on this connection now: in RESP2 a message and a reply look the same, so that a connection with
 /// subscriptions may only call what cannot be taken for a message.
