@@ -9,6 +9,7 @@
 //!   be there or not, and either is right ([`oracle`]).
 //! * **told** — whatever a reply revealed, a read's too. Nothing told may be taken back.
 //! * **trace** — the system calls of a run with their files, as strace saw them ([`trace`]).
+//! * **client** — a library or program that others use to talk to Redis, as it comes ([`clients`]).
 //! * **bench** — the same job beside Redis, in one run ([`bench`]).
 //! * **invariant** — a property of traces or logs that an honest build always has, one file each ([`invariants`]).
 //!
@@ -31,6 +32,7 @@
 #![forbid(unsafe_code)]
 
 pub mod bench;
+pub mod clients;
 pub mod contract;
 pub mod faults;
 pub mod files;

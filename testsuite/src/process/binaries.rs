@@ -39,6 +39,14 @@ pub fn sabotaged_idemd() -> &'static Path {
     })
 }
 
+/// Cargo's target directory: tests find there what was installed for them.
+pub fn target_directory() -> PathBuf {
+    profile_directory()
+        .parent()
+        .expect("a profile's directory lies in a target directory")
+        .to_owned()
+}
+
 fn located(name: &str) -> PathBuf {
     static BUILT: OnceLock<()> = OnceLock::new();
     let directory = profile_directory();
@@ -56,9 +64,7 @@ fn located(name: &str) -> PathBuf {
 
 /// One call builds both binaries: two calls could choose different features for what they share, and build it twice.
 fn build(cargo: &OsString, profile_directory: &Path) {
-    let target = profile_directory
-        .parent()
-        .expect("a profile's directory lies in a target directory");
+    let target = target_directory();
     let profile = profile_directory
         .file_name()
         .and_then(|name| name.to_str())

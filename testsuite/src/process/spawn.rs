@@ -50,6 +50,7 @@ pub struct IdemdOptions {
     prefix: Vec<OsString>,
     args: Vec<OsString>,
     environment: Vec<(OsString, OsString)>,
+    port: u16,
 }
 
 impl Default for IdemdOptions {
@@ -66,7 +67,15 @@ impl IdemdOptions {
             prefix: Vec::new(),
             args: Vec::new(),
             environment: Vec::new(),
+            port: 0,
         }
+    }
+
+    /// A port of its own instead of any that is free: for a server that is started again where its clients look for it.
+    #[must_use]
+    pub fn port(mut self, port: u16) -> Self {
+        self.port = port;
+        self
     }
 
     /// Adds `--name value`.
@@ -115,7 +124,7 @@ impl IdemdOptions {
         command
             .args(words)
             .arg("--port")
-            .arg("0")
+            .arg(self.port.to_string())
             .arg("--dir")
             .arg(dir)
             .args(&self.args);

@@ -1,0 +1,70 @@
+//! Clients as their users have them, in their default configuration, against the real server: libraries of Python and
+//! Node as scripts (`testsuite/clients`), redis-rs, `redis-cli` and `redis-benchmark`, and what libraries of other
+//! platforms send when they connect, byte for byte.
+//!
+//! Each of them is played against a real `redis-server`, too, with all that is not ours: what fails there is a fault of
+//! the script.
+//!
+//! Deliberately absent: what commands mean. That is in the cases (`protocol/testdata`); here it matters that a client
+//! which somebody else wrote comes through with it.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a helper of tests is a test: what is not so fails it"
+)]
+
+mod handshakes;
+mod libraries;
+mod program;
+mod redis_benchmark;
+mod redis_cli;
+mod redis_rs;
+
+use std::net::SocketAddr;
+
+use idem_testsuite::contract::RedisTarget;
+use idem_testsuite::process::{Idemd, IdemdOptions, Policy};
+use idem_testsuite::testdir::TestDir;
+
+/// A server that comes back at the same address when it is killed.
+struct Server {
+    dir: TestDir,
+    running: Option<Idemd>,
+}
+
+impl Server {
+    fn start(name: &str) -> Server {
+        let dir = TestDir::new(name, 1);
+        let running = Some(Idemd::start(&dir.data(), &options()));
+        Server { dir, running }
+    }
+
+    fn idemd(&self) -> &Idemd {
+        self.running
+            .as_ref()
+            .expect("it runs but for the moment of a restart")
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.idemd().address()
+    }
+
+    /// SIGKILL, and a start on the same port.
+    fn restart(&mut self) {
+        let port = self.address().port();
+        self.idemd().sigkill();
+        self.running = None;
+        self.running = Some(Idemd::start(&self.dir.data(), &options().port(port)));
+    }
+}
+
+/// Clients are the matter here, and not the promise of the default policy: without syncs they take a second each.
+fn options() -> IdemdOptions {
+    IdemdOptions::default().policy(Policy::No)
+}
+
+/// A `redis-server`, and the directory that it must not outlive; the error says why there is none.
+fn redis(name: &str) -> Result<(RedisTarget, TestDir), String> {
+    let dir = TestDir::new(name, 1);
+    Ok((RedisTarget::start(&dir.data())?, dir))
+}
