@@ -31,11 +31,20 @@ const OURS: [&str; 3] = ["idem", "limit", "once"];
 
 /// `name field`, and why the two differ there.
 const DIFFERENT: &[(&str, &str)] = &[
+    ("client|no-touch entry", "came with 7.2"),
     ("client|setinfo entry", "came with 7.2"),
     ("client|setname tips", "7.2 says that it goes to all nodes"),
+    ("cluster|myshardid entry", "came with 7.2"),
+    ("cluster|shards flags", "7.2 answers while it loads"),
+    ("cluster|slots flags", "7.2 answers while it loads"),
     ("command|getkeys arity", "7.2 takes a command without arguments"),
+    (
+        "command|getkeysandflags arity",
+        "7.2 takes a command without arguments",
+    ),
     ("config|resetstat tips", "7.2 says that it goes to all nodes"),
     ("config|rewrite tips", "7.2 says that it goes to all nodes"),
+    ("latency|reset tips", "7.2 has the counts added"),
     (
         "msetnx tips",
         "7.0 has it split over shards, which it cannot be; 7.2 has not",
