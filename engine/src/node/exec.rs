@@ -159,11 +159,10 @@ impl Node {
             let log_time = self.barrier.log_time();
             let now = if can_write { now.max(log_time) } else { log_time };
             let mut view = View::new(self.state(session, facts, None, clock), now);
-            // All of them are looked at: each may be what needs the log's time to move.
             let ended = session
                 .watched
                 .deadlines()
-                .fold(false, |ended, deadline| view.has_ended(deadline) || ended);
+                .any(|deadline| view.has_ended(deadline));
             let trial = if ended || self.watches.has_changed(&session.watched) {
                 view.depend_on_everything();
                 let (depends_on, needs_clock) = (view.depends_on(), view.needs_clock());
