@@ -245,8 +245,10 @@ mod tests {
             "nosuch = 1\n",
             "[clients]\ntimeout = 5\n",
         ] {
-            let mut options = Options::default();
-            options.maxclients = 5;
+            let options = Options {
+                maxclients: 5,
+                ..Options::default()
+            };
             let rows = [option("maxclients").unwrap()].into_iter();
             let refused = edited("f.toml", text, rows, &options).unwrap_err();
             assert!(refused.starts_with("f.toml"), "{refused}");
