@@ -423,3 +423,42 @@ fn a_hello_comes_back_to_who_said_it() {
     }
     server.stop();
 }
+
+/// In a transaction a message leaves when it is carried out: others get it, the own connection reads it behind the reply of
+/// EXEC. What has several replies is refused while it is queued, and takes the transaction with it.
+#[test]
+fn in_a_transaction() {
+    let dir = TestDir::new("pubsub-exec", 1);
+    let server = start(&dir, &options());
+    let mut other = subscriber(&server, "2", "news");
+    let mut client = subscriber(&server, "3", "news");
+    client.ask("MULTI");
+    client.ask("SET k v");
+    assert_eq!(client.ask("PUBLISH news 1"), Value::Simple("QUEUED".into()));
+    client.ask("PUBLISH nobody 2");
+    let replies = vec![Value::Simple("OK".into()), Value::Int(2), Value::Int(0)];
+    assert_eq!(client.ask("EXEC"), Value::Array(replies));
+    assert_eq!(client.receive().unwrap(), Value::Push(message("news", "1")));
+    assert_eq!(other.receive().unwrap(), Value::Array(message("news", "1")));
+    for command in ["SUBSCRIBE a", "PSUBSCRIBE a", "UNSUBSCRIBE", "PUNSUBSCRIBE a"] {
+        client.ask("MULTI");
+        client.ask("PUBLISH news never");
+        let refused = client.ask(command);
+        assert!(refused.as_error().is_some(), "{command}: {refused:?}");
+        let end = client.ask("EXEC");
+        assert!(
+            end.as_error().is_some_and(|text| text.starts_with("EXECABORT")),
+            "{end:?}"
+        );
+    }
+    // A transaction that is given up leaves the subscriptions; RESET ends both.
+    client.ask("MULTI");
+    client.ask("PUBLISH news never");
+    client.ask("DISCARD");
+    assert_eq!(client.ask("PUBLISH news 3"), Value::Int(2));
+    assert_eq!(client.receive().unwrap(), Value::Push(message("news", "3")));
+    assert_eq!(other.receive().unwrap(), Value::Array(message("news", "3")));
+    client.ask("MULTI");
+    assert_eq!(client.ask("RESET"), Value::Simple("RESET".into()));
+    assert_eq!(client.ask("PUBLISH news 4"), Value::Int(1));
+}
