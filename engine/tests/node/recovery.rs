@@ -12,24 +12,33 @@ use crate::support::{World, seeded};
 #[derive(Clone, Debug)]
 enum Step {
     Run(String),
+    /// The same, as one transaction.
+    Together(Vec<String>),
     Later(u64),
     /// The snapshot, once begun, writes on.
     Snapshot,
     Tick,
 }
 
-fn steps() -> impl Strategy<Value = Vec<Step>> {
+fn command() -> impl Strategy<Value = String> {
     let key = || prop_oneof![Just("a"), Just("b"), Just("c"), Just("d")];
     let ttl = || 1..800_u64;
+    prop_oneof![
+        4 => (key(), ttl()).prop_map(|(k, t)| format!("SET {k} v PX {t}")),
+        4 => (key(), ttl()).prop_map(|(k, t)| format!("PEXPIRE {k} {t}")),
+        1 => key().prop_map(|k| format!("PERSIST {k}")),
+        1 => key().prop_map(|k| format!("DEL {k}")),
+        2 => (key(), ttl()).prop_map(|(k, t)| format!("IDEM {k} BEGIN f o {t}")),
+        1 => key().prop_map(|k| format!("HSET {k} f v")),
+        2 => (0..3_u8).prop_map(|db| format!("SELECT {db}")),
+        1 => Just("FLUSHDB".to_owned()),
+    ]
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
     let step = prop_oneof![
-        4 => (key(), ttl()).prop_map(|(k, t)| Step::Run(format!("SET {k} v PX {t}"))),
-        4 => (key(), ttl()).prop_map(|(k, t)| Step::Run(format!("PEXPIRE {k} {t}"))),
-        1 => key().prop_map(|k| Step::Run(format!("PERSIST {k}"))),
-        1 => key().prop_map(|k| Step::Run(format!("DEL {k}"))),
-        2 => (key(), ttl()).prop_map(|(k, t)| Step::Run(format!("IDEM {k} BEGIN f o {t}"))),
-        1 => key().prop_map(|k| Step::Run(format!("HSET {k} f v"))),
-        2 => (0..3_u8).prop_map(|db| Step::Run(format!("SELECT {db}"))),
-        1 => Just(Step::Run("FLUSHDB".to_owned())),
+        16 => command().prop_map(Step::Run),
+        3 => proptest::collection::vec(command(), 1..6).prop_map(Step::Together),
         4 => (0..400_u64).prop_map(Step::Later),
         4 => Just(Step::Snapshot),
         2 => Just(Step::Tick),
@@ -51,6 +60,11 @@ proptest! {
         for step in steps {
             match step {
                 Step::Run(line) => _ = world.line(&line),
+                Step::Together(lines) => {
+                    world.line("MULTI");
+                    lines.iter().for_each(|line| _ = world.line(line));
+                    world.line("EXEC");
+                }
                 Step::Later(ms) => world.now += ms,
                 Step::Tick => {
                     world.settle();

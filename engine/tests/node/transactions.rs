@@ -1,9 +1,10 @@
 //! Transactions: all or nothing, each command on what those before it left, and the rules of queueing and watching.
 
 use idem_engine::digest::digest;
-use idem_engine::{Durability, Outcome, Session};
+use idem_engine::{Durability, EvictionPolicy, Outcome, Session};
 use proptest::prelude::*;
 
+use crate::memory::{full, limit};
 use crate::support::{Mode, World, check, check_in};
 
 fn digest_of(world: &World) -> String {
@@ -281,6 +282,47 @@ fn space_for_all_or_nothing() {
     check_in(
         &mut world,
         "MULTI => OK\n SET k 5 => -MISCONF\n EXEC => -EXECABORT\n GET k => \"3\"",
+    );
+}
+
+/// A full memory: refused while queueing, or as a whole; what frees memory and what only looks is carried out.
+#[test]
+fn memory_for_all_or_nothing() {
+    const KEYS: &str = "SET s value => OK\n IDEM p BEGIN f A 100000 => [\"acquired\"]";
+    check_in(
+        &mut full(KEYS, EvictionPolicy::NoEviction),
+        r#"
+        MULTI => OK
+        SET s 1 => -OOM command not allowed when used memory > 'maxmemory'.
+        DEL s => QUEUED
+        EXEC => -EXECABORT Transaction discarded because of previous errors. ~ nothing
+        GET s => "value"
+        MULTI => OK
+        GET s => QUEUED
+        IDEM p ABORT f A => QUEUED
+        DEL s => QUEUED
+        EXEC => ["value" 1 1]
+        "#,
+    );
+    // Full only when EXEC comes.
+    let mut world = World::new(Durability::Always);
+    check_in(&mut world, KEYS);
+    check_in(&mut world, "MULTI => OK\n SET s 1 => QUEUED\n SET t 1 => QUEUED");
+    world.settle();
+    let used = world.node.used_bytes();
+    limit(&mut world, used - 1, EvictionPolicy::NoEviction);
+    check_in(
+        &mut world,
+        "EXEC => -EXECABORT Transaction discarded because of: OOM ~ nothing\n GET s => \"value\"\n GET t => nil",
+    );
+    // Something may go for it: by a record of its own, before the transaction's.
+    limit(&mut world, used - 1, EvictionPolicy::AllkeysRandom);
+    check_in(&mut world, "MULTI => OK\n SET t 1 => QUEUED\n GET s => QUEUED");
+    let ran = world.line("EXEC");
+    assert_eq!(
+        (ran.text().as_str(), ran.written.len()),
+        ("[OK nil]", 2),
+        "{ran:?}"
     );
 }
 
