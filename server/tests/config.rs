@@ -102,6 +102,23 @@ fn flags() {
         o.log_level = LogLevel::Debug;
         o.log_format = LogFormat::Json;
     });
+    check(None, &["--slowlog-log-slower-than", "-1"], |o| {
+        o.slowlog_usec = None
+    });
+    check(
+        None,
+        &["--slowlog-log-slower-than=0", "--slowlog-max-len", "0"],
+        |o| {
+            o.slowlog_usec = Some(0);
+            o.slowlog_max_len = 0;
+        },
+    );
+    check(Some("slowlog-log-slower-than = -1"), &[], |o| {
+        o.slowlog_usec = None
+    });
+    check(Some("latency-monitor-threshold = 100"), &[], |o| {
+        o.latency_monitor_ms = 100
+    });
     check(None, &["--strict-recovery"], |o| o.strict_recovery = true);
     check(None, &["--strict-recovery", "no"], |_| {});
     check(None, &["--strict-recovery", "--port", "1"], |o| {
@@ -203,6 +220,16 @@ fn refused_flags() {
         &["--wal-segment-bytes", "size"],
     );
     check_refused(None, &["--log-level", "loud"], &["--log-level"]);
+    check_refused(
+        None,
+        &["--slowlog-log-slower-than", "-2"],
+        &["--slowlog-log-slower-than", "nor -1"],
+    );
+    check_refused(
+        None,
+        &["--slowlog-max-len", "100001"],
+        &["--slowlog-max-len", "0 to 100000"],
+    );
     check_refused(None, &["--log-format", "xml"], &["--log-format"]);
     check_refused(
         None,

@@ -10,9 +10,11 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use idem_engine::digest::digest;
-use idem_engine::snapshot::SnapshotCursor;
 use idem_engine::pubsub::Publication;
-use idem_engine::{Changes, Deed, Durability, Facts, Log, Node, NodeConfig, Outcome, Reservation, ServerFacts, Session};
+use idem_engine::snapshot::SnapshotCursor;
+use idem_engine::{
+    Changes, Deed, Durability, Facts, Log, Node, NodeConfig, Outcome, Reservation, ServerFacts, Session,
+};
 use idem_protocol::command::errors::Text;
 use idem_protocol::command::{self, CommandSpec};
 use idem_protocol::resp::Args;
@@ -285,7 +287,12 @@ impl Drop for NodeConnection {
 
 impl Connection for NodeConnection {
     fn send(&mut self, args: &[&[u8]]) -> Result<(), String> {
-        let waiting = self.shard.borrow_mut().inboxes.get_mut(&self.session.id).map(std::mem::take);
+        let waiting = self
+            .shard
+            .borrow_mut()
+            .inboxes
+            .get_mut(&self.session.id)
+            .map(std::mem::take);
         self.take(&waiting.unwrap_or_default())?;
         let bytes = self.shard.borrow_mut().execute(&mut self.session, args);
         let before = self.replies.len();
@@ -300,7 +307,12 @@ impl Connection for NodeConnection {
     }
 
     fn receive(&mut self) -> Result<Value, String> {
-        let bytes = self.shard.borrow_mut().inboxes.get_mut(&self.session.id).map(std::mem::take);
+        let bytes = self
+            .shard
+            .borrow_mut()
+            .inboxes
+            .get_mut(&self.session.id)
+            .map(std::mem::take);
         self.take(&bytes.unwrap_or_default())?;
         self.replies
             .pop_front()
