@@ -1,0 +1,2 @@
+//! HTTP requests that run once.
+#![forbid(unsafe_code)]
