@@ -1,14 +1,27 @@
 //! Errors, and the two questions that a caller has about one: may the command have run, and is it worth trying again.
+//!
+//! What the answers are for each code and each failure of a socket is in `classify.rs`, as one table.
+//!
+//! Invariants
+//! * Where it is not certain that a command did *not* run, the answer is that it may have.
+//! * A message holds no key and no value: what a server repeats of them in an error is cut off.
+
+mod classify;
+
+use std::borrow::Cow;
+
+pub(crate) use classify::NotSent;
 
 /// What went wrong between a caller and the store.
 ///
-/// `may_have_run` is the one that matters: a BEGIN that may have run may have acquired the record for an owner who does not
-/// know, and a COMPLETE that may have run may have stored the result. Nothing here repeats such a command.
+/// [`may_have_run`](Error::may_have_run) is the one that matters: a BEGIN that may have run may have acquired the record
+/// for an owner who does not know, and a COMPLETE that may have run may have stored the result. Nothing in this crate
+/// repeats such a command.
 #[derive(Debug, thiserror::Error)]
 #[error("{message}")]
 pub struct Error {
     kind: ErrorKind,
-    message: String,
+    message: Cow<'static, str>,
     may_have_run: bool,
     #[source]
     source: Option<redis::RedisError>,
@@ -32,7 +45,8 @@ pub enum ErrorKind {
     WrongType,
     /// Wrong or missing credentials (`NOAUTH`, `WRONGPASS`, `NOPERM`).
     Denied,
-    /// An argument outside of its bounds; found before anything was sent, or by the server.
+    /// An argument outside of its bounds, found before anything was sent or by the server; or a configuration with which
+    /// nothing can be sent.
     InvalidArgument,
     /// The server does not know the command: no idemd, or an older one.
     Unsupported,
@@ -40,9 +54,26 @@ pub enum ErrorKind {
     Protocol,
     /// Any other error that the server answered.
     Server,
+    /// The operating system gave no random bytes for an owner's token. Nothing was sent.
+    Randomness,
 }
 
 impl Error {
+    /// An error of a store that is written elsewhere. `message` is for people, and holds neither keys nor values.
+    pub fn new(kind: ErrorKind, message: impl Into<Cow<'static, str>>, may_have_run: bool) -> Error {
+        Error {
+            kind,
+            message: message.into(),
+            may_have_run,
+            source: None,
+        }
+    }
+
+    /// An argument that is refused before anything is sent.
+    pub(crate) fn invalid(message: impl Into<Cow<'static, str>>) -> Error {
+        Error::new(ErrorKind::InvalidArgument, message, false)
+    }
+
     /// What it is.
     pub fn kind(&self) -> ErrorKind {
         self.kind
@@ -61,6 +92,9 @@ impl Error {
     }
 
     /// Whether the command may have been carried out all the same.
+    ///
+    /// After BEGIN: the record may be pending for a token that nobody uses any more, until its deadline. After COMPLETE:
+    /// the result may be stored; a later BEGIN tells.
     pub fn may_have_run(&self) -> bool {
         self.may_have_run
     }

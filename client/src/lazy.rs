@@ -1,0 +1,207 @@
+//! A connection that comes to be when it is used, and again when it was lost.
+//!
+//! Why it exists beside the `redis` crate's `ConnectionManager`: a caller who sends a BEGIN wants to know whether it was
+//! sent, and wants an answer now. So
+//! * a failure to connect is told apart from a failure after sending ([`Error::may_have_run`] is false);
+//! * an attempt to connect is made once for all calls that wait for it, and its failure fails them: no backoff, no queue;
+//! * a connection that is known to be lost is never used again, so the first call after the server's return works;
+//! * a command is sent once, whatever becomes of it.
+//!
+//! It speaks RESP3 whatever the URL says: only there the `redis` crate reports that a connection is lost while nobody
+//! waits for an answer.
+//!
+//! [`Error::may_have_run`]: crate::Error::may_have_run
+
+use std::fmt;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, Shared};
+use redis::aio::{ConnectionLike, MultiplexedConnection};
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, ErrorKind, Pipeline, ProtocolVersion, PushInfo, PushKind, RedisError,
+    RedisFuture, RedisResult, ServerErrorKind, Value,
+};
+
+use crate::error::NotSent;
+
+/// How long connecting may take, by default.
+pub(crate) const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long an answer may take, by default: longer than a server waits for its replicas, so that its own word comes
+/// first.
+pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(6);
+
+/// A connection to one server that connects at its first command, and anew at the first command after it was lost.
+///
+/// Clones share it, and any number of calls may be on their way at once. It needs the runtime of tokio when it is used, and
+/// not when it is made. Messages of Pub/Sub are not for it.
+#[derive(Clone)]
+pub struct LazyConnection {
+    shared: Arc<Settings>,
+}
+
+struct Settings {
+    client: Client,
+    connect_timeout: Duration,
+    response_timeout: Duration,
+    link: Mutex<Option<Link>>,
+}
+
+/// One connection, there or on its way.
+#[derive(Clone)]
+struct Link {
+    attempt: Shared<BoxFuture<'static, RedisResult<MultiplexedConnection>>>,
+    /// Set once and for ever: by the connection's own report, or by a command that failed on it.
+    is_lost: Arc<AtomicBool>,
+}
+
+impl fmt::Debug for LazyConnection {
+    /// Without the client: its URL may hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LazyConnection")
+            .field("connect_timeout", &self.shared.connect_timeout)
+            .field("response_timeout", &self.shared.response_timeout)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LazyConnection {
+    /// A connection to the client's server, with 2 s for connecting and 6 s for an answer. Nothing connects here.
+    pub fn new(client: &Client) -> RedisResult<LazyConnection> {
+        LazyConnection::with_timeouts(client, CONNECT_TIMEOUT, RESPONSE_TIMEOUT)
+    }
+
+    /// With time-outs of the caller's. One for answers that is shorter than the server's slowest sync gives up on
+    /// commands that are carried out.
+    pub fn with_timeouts(
+        client: &Client,
+        connect_timeout: Duration,
+        response_timeout: Duration,
+    ) -> RedisResult<LazyConnection> {
+        let info = client.get_connection_info().clone();
+        let redis = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
+        Ok(LazyConnection {
+            shared: Arc::new(Settings {
+                client: Client::open(info.set_redis_settings(redis))?,
+                connect_timeout,
+                response_timeout,
+                link: Mutex::new(None),
+            }),
+        })
+    }
+
+    pub(crate) fn client(&self) -> &Client {
+        &self.shared.client
+    }
+
+    pub(crate) fn timeouts(&self) -> (Duration, Duration) {
+        (self.shared.connect_timeout, self.shared.response_timeout)
+    }
+
+    /// The link that a new command goes over: the one that is there, unless it is lost.
+    fn link(&self) -> Link {
+        let mut slot = self.shared.link.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*slot {
+            Some(link) if !link.is_lost.load(Ordering::Acquire) => link.clone(),
+            _ => slot.insert(self.shared.connect()).clone(),
+        }
+    }
+
+    async fn connected(&self) -> RedisResult<(MultiplexedConnection, Link)> {
+        // The task that reads from the connection gets its turn first: it may have to say that the connection is lost.
+        tokio::task::yield_now().await;
+        let link = self.link();
+        match link.attempt.clone().await {
+            Ok(connection) => Ok((connection, link)),
+            Err(error) => {
+                link.is_lost.store(true, Ordering::Release);
+                Err(NotSent::wrap(error))
+            }
+        }
+    }
+}
+
+impl Settings {
+    /// Begins to connect, in a task: an attempt goes on when the call that began it is given up, and others wait for it.
+    fn connect(&self) -> Link {
+        let is_lost = Arc::new(AtomicBool::new(false));
+        let report = Arc::clone(&is_lost);
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(self.connect_timeout))
+            .set_response_timeout(Some(self.response_timeout))
+            .set_push_sender(move |push: PushInfo| {
+                if push.kind == PushKind::Disconnection {
+                    report.store(true, Ordering::Release);
+                }
+                Ok::<(), redis::aio::SendError>(())
+            });
+        let client = self.client.clone();
+        let task =
+            tokio::spawn(async move { client.get_multiplexed_async_connection_with_config(&config).await });
+        let attempt = task.map(|joined| match joined {
+            Ok(connected) => connected,
+            // The runtime that it was begun in has ended.
+            Err(_) => Err(io::Error::from(io::ErrorKind::NotConnected).into()),
+        });
+        Link {
+            attempt: attempt.boxed().shared(),
+            is_lost,
+        }
+    }
+}
+
+impl Link {
+    /// Looks at what became of a command. After a time-out the connection is given up, too: an end that nobody announces
+    /// looks like that, and would for a quarter of an hour.
+    fn judge<T>(&self, result: &RedisResult<T>) {
+        let is_lost = result.as_ref().err().is_some_and(is_of_the_connection);
+        if is_lost {
+            self.is_lost.store(true, Ordering::Release);
+        }
+    }
+}
+
+fn is_of_the_connection(error: &RedisError) -> bool {
+    error.is_io_error()
+        || error.is_unrecoverable_error()
+        // A deposed primary: the name may lead to another by now.
+        || error.kind() == ErrorKind::Server(ServerErrorKind::ReadOnly)
+}
+
+impl ConnectionLike for LazyConnection {
+    fn req_packed_command<'a>(&'a mut self, cmd: &'a Cmd) -> RedisFuture<'a, Value> {
+        async move {
+            let (mut connection, link) = self.connected().await?;
+            let result = connection.req_packed_command(cmd).await;
+            // An error that the server answered is a value here.
+            match &result {
+                Ok(Value::ServerError(error)) => link.judge(&Err::<(), _>(error.clone().into())),
+                _ => link.judge(&result),
+            }
+            result
+        }
+        .boxed()
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        pipeline: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        async move {
+            let (mut connection, link) = self.connected().await?;
+            let result = connection.req_packed_commands(pipeline, offset, count).await;
+            link.judge(&result);
+            result
+        }
+        .boxed()
+    }
+
+    fn get_db(&self) -> i64 {
+        self.shared.client.get_connection_info().redis_settings().db()
+    }
+}
