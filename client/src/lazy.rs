@@ -112,7 +112,10 @@ impl LazyConnection {
 
     async fn connected(&self) -> RedisResult<(MultiplexedConnection, Link)> {
         // The task that reads from the connection gets its turn first: it may have to say that the connection is lost.
-        tokio::task::yield_now().await;
+        // Once for the runtime to look at its sockets, once for the task: a future of `block_on` goes before tasks.
+        for _ in 0..2 {
+            tokio::task::yield_now().await;
+        }
         let link = self.link();
         match link.attempt.clone().await {
             Ok(connection) => Ok((connection, link)),

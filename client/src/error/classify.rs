@@ -134,12 +134,22 @@ pub(super) fn server(code: &str, detail: Option<&str>) -> Verdict {
         "NOPROTO" => (ErrorKind::Unsupported, false),
         "CROSSSLOT" => (ErrorKind::InvalidArgument, false),
         "EXECABORT" => (ErrorKind::Server, false),
-        "ERR" if begins("unknown command") || begins("unknown subcommand") => (ErrorKind::Unsupported, false),
+        // Commands here are well-formed: to a server that finds fault with their form the form is unknown.
+        "ERR"
+            if [
+                "unknown command",
+                "unknown subcommand",
+                "syntax error",
+                "wrong number",
+            ]
+            .into_iter()
+            .any(begins) =>
+        {
+            (ErrorKind::Unsupported, false)
+        }
         "ERR" if begins("max number of clients") => (ErrorKind::Connection, false),
         "ERR" if begins("the record has no deadline") => (ErrorKind::WrongType, false),
-        "ERR" if begins("wrong number") || begins("syntax error") || begins("value is not an integer") => {
-            (ErrorKind::InvalidArgument, false)
-        }
+        "ERR" if begins("value is not an integer") => (ErrorKind::InvalidArgument, false),
         "ERR" => (ErrorKind::Server, false),
         _ => (ErrorKind::Server, true),
     }

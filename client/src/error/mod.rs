@@ -48,7 +48,7 @@ pub enum ErrorKind {
     /// An argument outside of its bounds, found before anything was sent or by the server; or a configuration with which
     /// nothing can be sent.
     InvalidArgument,
-    /// The server does not know the command: no idemd, or an older one.
+    /// The server does not know the command, or not this form of it: no idemd, or an older one.
     Unsupported,
     /// An answer that the command does not have.
     Protocol,

@@ -103,10 +103,10 @@ fn answers_by_code_and_text() {
             false,
             false,
         ),
-        ("ERR syntax error", InvalidArgument, false, false),
+        ("ERR syntax error", Unsupported, false, false),
         (
             "ERR wrong number of arguments for 'idem|begin' command",
-            InvalidArgument,
+            Unsupported,
             false,
             false,
         ),

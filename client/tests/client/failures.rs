@@ -1,0 +1,317 @@
+//! Servers that are away, slow, killed, full, or none of ours.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::time::{Duration, Instant};
+
+use idem_client::{
+    AsyncIdempotencyCommands, Begin, ErrorKind, ExecuteError, IdempotencyCommands, IdempotentExecutor,
+    Outcome, RedisStore, State, Store,
+};
+use idem_testsuite::contract::RedisTarget;
+use idem_testsuite::process::Idemd;
+use idem_testsuite::require::skip;
+use idem_testsuite::testdir::TestDir;
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::executor::{Call, never_run};
+use crate::support::{Server, can_start, closed_address, options, own_idemd};
+
+const TTL: Duration = Duration::from_secs(60);
+
+fn store_at(address: impl std::fmt::Display) -> RedisStore {
+    RedisStore::open(format!("redis://{address}/")).unwrap()
+}
+
+/// A server is stopped and goes on when this goes.
+struct Stopped(Pid);
+
+impl Stopped {
+    fn new(idemd: &Idemd) -> Stopped {
+        let pid = Pid::from_raw(i32::try_from(idemd.pid()).unwrap()).unwrap();
+        kill_process(pid, Signal::STOP).unwrap();
+        Stopped(pid)
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        let _ = kill_process(self.0, Signal::CONT);
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_away_fails_calls_and_the_first_one_after_its_return_works() {
+    if !can_start("a_server_that_is_away_fails_calls") {
+        return;
+    }
+    let address = closed_address();
+    let store = store_at(address);
+    for _ in 0..3 {
+        let started = Instant::now();
+        let error = store.begin(b"k", b"f", b"o", TTL).await.unwrap_err();
+        assert_eq!(
+            (error.kind(), error.may_have_run()),
+            (ErrorKind::Connection, false),
+            "{error}"
+        );
+        assert!(error.is_transient() && started.elapsed() < Duration::from_secs(1));
+    }
+    let (_idemd, _dir) = own_idemd("away", options().port(address.port()));
+    assert_eq!(store.begin(b"k", b"f", b"o", TTL).await.unwrap(), Begin::Acquired);
+}
+
+#[tokio::test]
+async fn a_server_that_was_killed_while_nobody_asked_is_found_again_by_the_first_call() {
+    let Some(mut server) = Server::own("killed_while_idle") else {
+        return;
+    };
+    let store = server.store();
+    assert_eq!(store.begin(b"k", b"f", b"o", TTL).await.unwrap(), Begin::Acquired);
+    for _ in 0..3 {
+        server.restart();
+        assert_eq!(store.begin(b"k", b"f", b"p", TTL).await.unwrap(), Begin::Pending);
+    }
+}
+
+#[tokio::test]
+async fn no_answer_in_time_may_have_run_and_a_kill_between_command_and_answer_too() {
+    let Some(mut server) = Server::own("no_answer_in_time") else {
+        return;
+    };
+    let store = server
+        .store()
+        .with_response_timeout(Duration::from_millis(200))
+        .unwrap();
+    let patient = server.store();
+    assert_eq!(store.begin(b"k", b"f", b"o", TTL).await.unwrap(), Begin::Acquired);
+    assert!(patient.inspect(b"k").await.unwrap().is_some());
+
+    let stopped = Stopped::new(server.idemd());
+    let error = store.begin(b"slow", b"f", b"o", TTL).await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.may_have_run()),
+        (ErrorKind::Timeout, true),
+        "{error}"
+    );
+    // This one waits longer than the server lives.
+    let waiting = tokio::spawn(async move { patient.begin(b"killed", b"f", b"o", TTL).await });
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    std::mem::forget(stopped);
+    server.restart();
+    let error = waiting.await.unwrap().unwrap_err();
+    assert_eq!(
+        (error.kind(), error.may_have_run()),
+        (ErrorKind::Connection, true),
+        "{error}"
+    );
+    assert_eq!(store.begin(b"k", b"f", b"o", TTL).await.unwrap(), Begin::Pending);
+}
+
+/// Passes bytes on in one direction, and drops both connections when the server answers BEGIN: the command was carried
+/// out, and nobody is told.
+fn proxy_that_loses_an_answer(server: SocketAddr) -> SocketAddr {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        let mut upstream = TcpStream::connect(server).unwrap();
+        let (mut from_client, mut to_server) = (client.try_clone().unwrap(), upstream.try_clone().unwrap());
+        std::thread::spawn(move || {
+            let _ = std::io::copy(&mut from_client, &mut to_server);
+        });
+        let mut buffer = [0; 4096];
+        while let Ok(count @ 1..) = upstream.read(&mut buffer) {
+            if buffer[..count].windows(8).any(|part| part == b"acquired") {
+                return drop(client.shutdown(std::net::Shutdown::Both));
+            }
+            client.write_all(&buffer[..count]).unwrap();
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn an_answer_that_is_lost_may_have_run_and_here_it_has() {
+    let Some(server) = Server::find("an_answer_that_is_lost") else {
+        return;
+    };
+    let address = server.address().parse().unwrap();
+    let key = server.key("k");
+    let error = store_at(proxy_that_loses_an_answer(address))
+        .begin(key.as_bytes(), b"f", b"o", TTL)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (error.kind(), error.may_have_run()),
+        (ErrorKind::Connection, true),
+        "{error}"
+    );
+    let found = server.store().inspect(key.as_bytes()).await.unwrap().unwrap();
+    assert_eq!(
+        (found.state, found.owner.as_slice()),
+        (State::Pending, b"o".as_slice())
+    );
+
+    // The same over a connection of the `redis` crate, and a blocking one.
+    let client = redis::Client::open(format!("redis://{}/", proxy_that_loses_an_answer(address))).unwrap();
+    let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+    let error = connection
+        .idempotency_begin(server.key("async"), "f", "o", TTL)
+        .await
+        .unwrap_err();
+    assert_eq!(
+        (error.kind(), error.may_have_run()),
+        (ErrorKind::Connection, true),
+        "{error}"
+    );
+    let (key, proxy) = (server.key("blocking"), proxy_that_loses_an_answer(address));
+    let client = redis::Client::open(format!("redis://{proxy}/")).unwrap();
+    let error = client
+        .get_connection()
+        .unwrap()
+        .idempotency_begin(key, "f", "o", TTL)
+        .unwrap_err();
+    assert_eq!(
+        (error.kind(), error.may_have_run()),
+        (ErrorKind::Connection, true),
+        "{error}"
+    );
+}
+
+/// What is accepted and never answered is no connection: nothing was sent, although it took as long as a time-out.
+#[tokio::test]
+async fn a_handshake_that_is_not_answered_has_sent_nothing() {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let store = store_at(listener.local_addr().unwrap())
+        .with_connect_timeout(Duration::from_millis(100))
+        .unwrap();
+    // Two hundred calls wait for one attempt, and not one after the other.
+    let started = Instant::now();
+    let calls = (0..200).map(|_| {
+        let store = store.clone();
+        tokio::spawn(async move { store.begin(b"k", b"f", b"o", TTL).await.unwrap_err() })
+    });
+    for call in calls.collect::<Vec<_>>() {
+        let error = call.await.unwrap();
+        assert_eq!(
+            (error.kind(), error.may_have_run()),
+            (ErrorKind::Timeout, false),
+            "{error}"
+        );
+    }
+    assert!(
+        started.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        started.elapsed()
+    );
+}
+
+/// idem-35: the server dies after the work and before COMPLETE. No ABORT, the value is not lost, and the retry is pending.
+#[tokio::test]
+async fn a_server_that_dies_before_complete_leaves_the_record_pending() {
+    let Some(mut server) = Server::own("dies_before_complete") else {
+        return;
+    };
+    let builder = IdempotentExecutor::builder(server.store(), "test:");
+    let once = builder.abort_on_error(true).build().unwrap();
+    let died: Call<u32> = once
+        .execute_once("k", None, None, async || {
+            server.idemd().sigkill();
+            Ok(42)
+        })
+        .await;
+    assert!(
+        matches!(died, Err(ExecuteError::Complete { value: 42, .. })),
+        "{died:?}"
+    );
+    server.restart();
+    let again: Call<u32> = once.execute_once("k", None, None, never_run).await;
+    assert_eq!(again.unwrap(), Outcome::Pending);
+}
+
+#[test]
+fn errors_that_a_server_answers() {
+    let Some(server) = Server::find("errors_that_a_server_answers") else {
+        return;
+    };
+    let mut connection = server.client(false).get_connection().unwrap();
+    let check = |result: Result<Begin, idem_client::Error>, kind: ErrorKind| {
+        let error = result.unwrap_err();
+        assert_eq!((error.kind(), error.may_have_run()), (kind, false), "{error}");
+    };
+    let key = server.key("hash");
+    redis::cmd("HSET")
+        .arg(&key)
+        .arg("f")
+        .arg("v")
+        .exec(&mut connection)
+        .unwrap();
+    check(
+        connection.idempotency_begin(&key, "f", "o", TTL),
+        ErrorKind::WrongType,
+    );
+    let key = server.key("without-deadline");
+    assert_eq!(
+        connection.idempotency_begin(&key, "f", "o", TTL).unwrap(),
+        Begin::Acquired
+    );
+    redis::cmd("PERSIST").arg(&key).exec(&mut connection).unwrap();
+    check(
+        connection.idempotency_begin(&key, "f", "o", TTL),
+        ErrorKind::WrongType,
+    );
+    // An action of a later version, as this one answers it.
+    let error = redis::cmd("IDEM")
+        .arg("secret")
+        .arg("RENEW")
+        .exec(&mut connection)
+        .unwrap_err();
+    let error = idem_client::Error::from(error);
+    assert_eq!(
+        (error.kind(), error.may_have_run()),
+        (ErrorKind::Unsupported, false),
+        "{error}"
+    );
+}
+
+#[test]
+fn a_full_server_has_no_space() {
+    if !can_start("a_full_server_has_no_space") {
+        return;
+    }
+    let (idemd, _dir) = own_idemd("full", options().option("maxmemory", "1"));
+    let mut connection = redis::Client::open(format!("redis://{}/", idemd.address())).unwrap();
+    let error = (0..1_000)
+        .find_map(|number| {
+            connection
+                .idempotency_begin(format!("k{number}"), "f", "o", TTL)
+                .err()
+        })
+        .expect("a byte is not much");
+    assert_eq!(
+        (error.kind(), error.may_have_run()),
+        (ErrorKind::NoSpace, false),
+        "{error}"
+    );
+    assert!(error.is_transient());
+}
+
+#[test]
+fn a_server_that_is_no_idemd_does_not_know_the_command() {
+    let test = "a_server_that_is_no_idemd";
+    let dir = TestDir::new(test, 1);
+    match RedisTarget::start(&dir.data()) {
+        Ok(redis) => {
+            let mut connection = redis::Client::open(format!("redis://{}/", redis.address())).unwrap();
+            let error = connection.idempotency_begin("secret", "f", "o", TTL).unwrap_err();
+            assert_eq!(
+                (error.kind(), error.may_have_run()),
+                (ErrorKind::Unsupported, false),
+                "{error}"
+            );
+            assert!(!format!("{error} {error:?}").contains("secret"));
+        }
+        Err(reason) => skip(test, &reason),
+    }
+}

@@ -1,0 +1,140 @@
+//! Servers to test against.
+
+use std::net::SocketAddr;
+use std::panic::catch_unwind;
+
+use idem_client::{OwnerToken, RedisStore};
+use idem_testsuite::process::{Idemd, IdemdOptions, Policy, binaries};
+use idem_testsuite::require::skip;
+use idem_testsuite::testdir::TestDir;
+
+/// A server that is already there.
+const ADDRESS_VARIABLE: &str = "IDEM_TEST_ADDR";
+
+/// A server, and a prefix that no other test and no user of it has.
+pub struct Server {
+    address: String,
+    prefix: String,
+    /// Dropped in this order: the process first.
+    own: Option<(Idemd, TestDir)>,
+}
+
+impl Server {
+    /// The one that the environment names, or one of our own; `None`, said aloud, when none can be built.
+    pub fn find(test: &str) -> Option<Server> {
+        if let Ok(address) = std::env::var(ADDRESS_VARIABLE) {
+            return Some(Server::at(address, None));
+        }
+        Server::own(test)
+    }
+
+    /// One that may be killed.
+    pub fn own(test: &str) -> Option<Server> {
+        if !can_start(test) {
+            return None;
+        }
+        let (idemd, dir) = own_idemd(test, options());
+        Some(Server::at(idemd.address().to_string(), Some((idemd, dir))))
+    }
+
+    fn at(address: String, own: Option<(Idemd, TestDir)>) -> Server {
+        let token = OwnerToken::random().unwrap();
+        let prefix = format!("idem-client-test:{}:", String::from_utf8_lossy(token.as_bytes()));
+        Server { address, prefix, own }
+    }
+
+    pub fn client(&self, resp3: bool) -> redis::Client {
+        let query = if resp3 { "?protocol=resp3" } else { "" };
+        redis::Client::open(format!("redis://{}/{query}", self.address)).unwrap()
+    }
+
+    pub fn store(&self) -> RedisStore {
+        RedisStore::open(format!("redis://{}/", self.address)).unwrap()
+    }
+
+    /// A key of this test.
+    pub fn key(&self, name: &str) -> String {
+        format!("{}{name}", self.prefix)
+    }
+
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// The process, of one of our own.
+    pub fn idemd(&self) -> &Idemd {
+        &self.own.as_ref().expect("asked of a server of our own").0
+    }
+
+    /// SIGKILL, and a start at the same address with what is on its disk.
+    pub fn restart(&mut self) {
+        let (idemd, dir) = self.own.take().unwrap();
+        let port = idemd.address().port();
+        idemd.sigkill();
+        drop(idemd);
+        let idemd = Idemd::start(&dir.data(), &options().port(port));
+        self.own = Some((idemd, dir));
+    }
+}
+
+impl Drop for Server {
+    /// A server that was there before has afterwards what it had.
+    fn drop(&mut self) {
+        if self.own.is_some() {
+            return;
+        }
+        let mut connection = self.client(false).get_connection().unwrap();
+        let mut cursor = 0_u64;
+        loop {
+            let pattern = format!("{}*", self.prefix);
+            let (next, keys): (u64, Vec<Vec<u8>>) = redis::cmd("SCAN")
+                .arg(cursor)
+                .arg("MATCH")
+                .arg(pattern)
+                .arg("COUNT")
+                .arg(1000)
+                .query(&mut connection)
+                .unwrap();
+            for key in keys {
+                redis::cmd("DEL").arg(key).exec(&mut connection).unwrap();
+            }
+            cursor = next;
+            if cursor == 0 {
+                break;
+            }
+        }
+    }
+}
+
+/// Clients are the matter here, and not the promise of the default policy.
+pub fn options() -> IdemdOptions {
+    IdemdOptions::default().policy(Policy::No).small_files()
+}
+
+/// A process of our own with these options.
+pub fn own_idemd(test: &str, options: IdemdOptions) -> (Idemd, TestDir) {
+    let dir = TestDir::new(test, 1);
+    (Idemd::start(&dir.data(), &options), dir)
+}
+
+/// Whether there is a server to start; when not, that is said.
+pub fn can_start(test: &str) -> bool {
+    let is_there = catch_unwind(|| binaries::idemd().to_owned()).is_ok();
+    if !is_there {
+        skip(
+            test,
+            "idemd cannot be built here: only the in-memory double was tested",
+        );
+    }
+    is_there
+}
+
+/// An address at which nobody listens now, and a server may later.
+pub fn closed_address() -> SocketAddr {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    listener.local_addr().unwrap()
+}
