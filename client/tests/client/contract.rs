@@ -77,7 +77,7 @@ enum Asked {
     /// It was asked, and answered this.
     Answered(Result<Value, Error>),
     /// It cannot be asked; right when the case expects an error, or when nothing depends on it.
-    NotAsked,
+    PassedOver,
     /// The case is about something else than a store.
     Foreign,
 }
@@ -108,7 +108,7 @@ async fn play(store: &impl Tested, case: &Case, prefix: &[u8]) -> Result<bool, (
             } => match answers.get_mut(connection.as_str()).and_then(VecDeque::pop_front) {
                 Some(Asked::Answered(Ok(value))) if pattern.matches(&value) => {}
                 Some(Asked::Answered(Err(error))) if is_expected(&error, text) => {}
-                Some(Asked::NotAsked) => {}
+                Some(Asked::PassedOver) => {}
                 Some(Asked::Answered(other)) => return Err((*line, format!("{other:?}, not {text}"))),
                 Some(Asked::Foreign) | None => return Err((*line, "an answer to nothing".to_owned())),
             },
@@ -159,11 +159,11 @@ async fn ask(store: &impl Tested, args: &[Vec<u8>], own: &impl Fn(&[u8]) -> Vec<
     Asked::Answered(match (name.as_slice(), action.as_slice(), args.len()) {
         (b"IDEM", b"BEGIN", 6) => {
             let Ok(ttl_ms) = str::from_utf8(&args[5]).unwrap_or_default().parse::<u64>() else {
-                return Asked::NotAsked;
+                return Asked::PassedOver;
             };
             // What Rust reads as a number and Redis does not.
             if ttl_ms.to_string().as_bytes() != args[5] {
-                return Asked::NotAsked;
+                return Asked::PassedOver;
             }
             let begun = store
                 .begin(&key, &args[3], &args[4], Duration::from_millis(ttl_ms))
@@ -212,7 +212,7 @@ async fn ask(store: &impl Tested, args: &[Vec<u8>], own: &impl Fn(&[u8]) -> Vec<
                 int(u64::try_from(found.ttl.as_millis()).unwrap())
             })
         }),
-        (b"DBSIZE" | b"PING" | b"NOSUCHCOMMAND" | b"IDEM", ..) => return Asked::NotAsked,
+        (b"DBSIZE" | b"PING" | b"NOSUCHCOMMAND" | b"IDEM", ..) => return Asked::PassedOver,
         _ => return Asked::Foreign,
     })
 }

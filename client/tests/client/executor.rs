@@ -20,26 +20,26 @@ const DAY: Duration = Duration::from_secs(86_400);
 /// The error of work in these tests.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("out of stock")]
-pub struct OutOfStock;
+pub(crate) struct OutOfStock;
 
-pub type Call<T> = Result<Outcome<T>, ExecuteError<T, OutOfStock>>;
+pub(crate) type Call<T> = Result<Outcome<T>, ExecuteError<T, OutOfStock>>;
 
-pub fn executor<S: Store>(store: &S) -> IdempotentExecutor<S> {
+pub(crate) fn executor<S: Store>(store: &S) -> IdempotentExecutor<S> {
     IdempotentExecutor::builder(store.clone(), "test:")
         .build()
         .unwrap()
 }
 
-pub fn aborting<S: Store>(store: &S) -> IdempotentExecutor<S> {
+pub(crate) fn aborting<S: Store>(store: &S) -> IdempotentExecutor<S> {
     let builder = IdempotentExecutor::builder(store.clone(), "test:");
     builder.abort_on_error(true).build().unwrap()
 }
 
-pub async fn succeed() -> Result<u32, OutOfStock> {
+pub(crate) async fn succeed() -> Result<u32, OutOfStock> {
     Ok(42)
 }
 
-pub async fn never_run() -> Result<u32, OutOfStock> {
+pub(crate) async fn never_run() -> Result<u32, OutOfStock> {
     panic!("this work must not run");
 }
 

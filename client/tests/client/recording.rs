@@ -7,16 +7,16 @@ use idem_client::{Begin, Error, ErrorKind, MemoryStore, Store};
 
 /// One command, as it was asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
-    pub name: &'static str,
-    pub key: Vec<u8>,
-    pub fingerprint: Vec<u8>,
-    pub owner: Vec<u8>,
+pub(crate) struct Asked {
+    pub(crate) name: &'static str,
+    pub(crate) key: Vec<u8>,
+    pub(crate) fingerprint: Vec<u8>,
+    pub(crate) owner: Vec<u8>,
 }
 
 /// What goes wrong with the next command of a name.
 #[derive(Clone, Copy, Debug)]
-pub enum Fault {
+pub(crate) enum Fault {
     /// It is answered with this, and was not carried out.
     Refused(ErrorKind),
     /// It is carried out; its answer is lost.
@@ -29,18 +29,18 @@ pub enum Fault {
 
 /// The double, watched.
 #[derive(Clone, Debug)]
-pub struct Recording {
-    pub memory: MemoryStore,
+pub(crate) struct Recording {
+    pub(crate) memory: MemoryStore,
     asked: Arc<Mutex<Vec<Asked>>>,
     faults: Arc<Mutex<Vec<(&'static str, Fault)>>>,
 }
 
 impl Recording {
-    pub fn new() -> Recording {
+    pub(crate) fn new() -> Recording {
         Recording::over(MemoryStore::new())
     }
 
-    pub fn over(memory: MemoryStore) -> Recording {
+    pub(crate) fn over(memory: MemoryStore) -> Recording {
         Recording {
             memory,
             asked: Arc::default(),
@@ -49,16 +49,16 @@ impl Recording {
     }
 
     /// The next command of this name goes wrong.
-    pub fn fail_next(&self, name: &'static str, fault: Fault) {
+    pub(crate) fn fail_next(&self, name: &'static str, fault: Fault) {
         self.faults.lock().unwrap().push((name, fault));
     }
 
-    pub fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
 
     /// The names of the commands so far; forgets them.
-    pub fn take_names(&self) -> Vec<&'static str> {
+    pub(crate) fn take_names(&self) -> Vec<&'static str> {
         std::mem::take(&mut *self.asked.lock().unwrap())
             .iter()
             .map(|asked| asked.name)

@@ -12,7 +12,7 @@ use idem_testsuite::testdir::TestDir;
 const ADDRESS_VARIABLE: &str = "IDEM_TEST_ADDR";
 
 /// A server, and a prefix that no other test and no user of it has.
-pub struct Server {
+pub(crate) struct Server {
     address: String,
     prefix: String,
     /// Dropped in this order: the process first.
@@ -21,7 +21,7 @@ pub struct Server {
 
 impl Server {
     /// The one that the environment names, or one of our own; `None`, said aloud, when none can be built.
-    pub fn find(test: &str) -> Option<Server> {
+    pub(crate) fn find(test: &str) -> Option<Server> {
         if let Ok(address) = std::env::var(ADDRESS_VARIABLE) {
             return Some(Server::at(address, None));
         }
@@ -29,7 +29,7 @@ impl Server {
     }
 
     /// One that may be killed.
-    pub fn own(test: &str) -> Option<Server> {
+    pub(crate) fn own(test: &str) -> Option<Server> {
         if !can_start(test) {
             return None;
         }
@@ -43,35 +43,35 @@ impl Server {
         Server { address, prefix, own }
     }
 
-    pub fn client(&self, resp3: bool) -> redis::Client {
+    pub(crate) fn client(&self, resp3: bool) -> redis::Client {
         let query = if resp3 { "?protocol=resp3" } else { "" };
         redis::Client::open(format!("redis://{}/{query}", self.address)).unwrap()
     }
 
-    pub fn store(&self) -> RedisStore {
+    pub(crate) fn store(&self) -> RedisStore {
         RedisStore::open(format!("redis://{}/", self.address)).unwrap()
     }
 
     /// A key of this test.
-    pub fn key(&self, name: &str) -> String {
+    pub(crate) fn key(&self, name: &str) -> String {
         format!("{}{name}", self.prefix)
     }
 
-    pub fn prefix(&self) -> &str {
+    pub(crate) fn prefix(&self) -> &str {
         &self.prefix
     }
 
-    pub fn address(&self) -> &str {
+    pub(crate) fn address(&self) -> &str {
         &self.address
     }
 
     /// The process, of one of our own.
-    pub fn idemd(&self) -> &Idemd {
+    pub(crate) fn idemd(&self) -> &Idemd {
         &self.own.as_ref().expect("asked of a server of our own").0
     }
 
     /// SIGKILL, and a start at the same address with what is on its disk.
-    pub fn restart(&mut self) {
+    pub(crate) fn restart(&mut self) {
         let (idemd, dir) = self.own.take().unwrap();
         let port = idemd.address().port();
         idemd.sigkill();
@@ -111,18 +111,18 @@ impl Drop for Server {
 }
 
 /// Clients are the matter here, and not the promise of the default policy.
-pub fn options() -> IdemdOptions {
+pub(crate) fn options() -> IdemdOptions {
     IdemdOptions::default().policy(Policy::No).small_files()
 }
 
 /// A process of our own with these options.
-pub fn own_idemd(test: &str, options: IdemdOptions) -> (Idemd, TestDir) {
+pub(crate) fn own_idemd(test: &str, options: IdemdOptions) -> (Idemd, TestDir) {
     let dir = TestDir::new(test, 1);
     (Idemd::start(&dir.data(), &options), dir)
 }
 
 /// Whether there is a server to start; when not, that is said.
-pub fn can_start(test: &str) -> bool {
+pub(crate) fn can_start(test: &str) -> bool {
     let is_there = catch_unwind(|| binaries::idemd().to_owned()).is_ok();
     if !is_there {
         skip(
@@ -134,7 +134,7 @@ pub fn can_start(test: &str) -> bool {
 }
 
 /// An address at which nobody listens now, and a server may later.
-pub fn closed_address() -> SocketAddr {
+pub(crate) fn closed_address() -> SocketAddr {
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
     listener.local_addr().unwrap()
 }
