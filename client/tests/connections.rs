@@ -60,7 +60,6 @@ fn every_connection_has_the_commands() {
     let _ = asynchronous::<ConnectionManager>;
     let _ = asynchronous::<redis::cluster_async::ClusterConnection>;
     let _ = asynchronous::<LazyConnection>;
-    let _ = asynchronous::<&mut MultiplexedConnection>;
     let _ = blocking::<redis::Connection>;
     let _ = blocking::<redis::Client>;
     let _ = blocking::<redis::cluster::ClusterConnection>;
