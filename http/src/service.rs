@@ -1,0 +1,230 @@
+//! The service: what is checked of a request, in order, before anything begins.
+//!
+//! Method, login, key, body: the cheapest first, and nothing of the body is read for a request that is refused anyway.
+//! Then the attempt starts in a task of its own ([`attempt`](crate::attempt)), and this future only waits for it: when it
+//! is dropped, because the client is gone, the attempt goes on.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{ACCEPT_ENCODING, CONTENT_TYPE};
+use http::request::Parts;
+use http::{Method, Request, Response};
+use http_body::Body;
+use http_body_util::Full;
+use idem_client::Store;
+use tower_service::Service;
+use tracing::Instrument;
+
+use crate::attempt::{self, Identity, Settled};
+use crate::body::read_request;
+use crate::fingerprint::{Fingerprint, original_uri, too_long};
+use crate::key;
+use crate::observe::{Outcome, Watch};
+use crate::policy::{FIELD_BYTES_MAX, Policy, Principal};
+use crate::problem::Problem;
+
+/// A service behind an [`IdempotencyLayer`](crate::IdempotencyLayer).
+pub struct IdempotencyService<S, Inner> {
+    policy: Arc<Policy<S>>,
+    inner: Inner,
+}
+
+impl<S, Inner> IdempotencyService<S, Inner> {
+    pub(crate) fn new(policy: Arc<Policy<S>>, inner: Inner) -> Self {
+        IdempotencyService { policy, inner }
+    }
+}
+
+impl<S, Inner: Clone> Clone for IdempotencyService<S, Inner> {
+    fn clone(&self) -> Self {
+        IdempotencyService {
+            policy: Arc::clone(&self.policy),
+            inner: self.inner.clone(),
+        }
+    }
+}
+
+impl<S, Inner: fmt::Debug> fmt::Debug for IdempotencyService<S, Inner> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("IdempotencyService")
+            .field("inner", &self.inner)
+            .finish_non_exhaustive()
+    }
+}
+
+type Answer<E> = Result<Response<Full<Bytes>>, E>;
+
+/// Waits for the answer. Dropping it is what a lost client looks like: an attempt that has begun goes on without it.
+#[must_use = "futures do nothing unless polled"]
+pub struct ResponseFuture<E> {
+    answer: Pin<Box<dyn Future<Output = Answer<E>> + Send>>,
+}
+
+impl<E> fmt::Debug for ResponseFuture<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ResponseFuture").finish_non_exhaustive()
+    }
+}
+
+impl<E> Future for ResponseFuture<E> {
+    type Output = Answer<E>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        self.answer.as_mut().poll(context)
+    }
+}
+
+impl<S, Inner, RequestBody, ResponseBody> Service<Request<RequestBody>> for IdempotencyService<S, Inner>
+where
+    S: Store,
+    Inner: Service<Request<Full<Bytes>>, Response = Response<ResponseBody>> + Clone + Send + 'static,
+    Inner::Future: Send,
+    Inner::Error: Send + 'static,
+    RequestBody: Body + Send + 'static,
+    RequestBody::Data: Send,
+    RequestBody::Error: Send,
+    ResponseBody: Body + Send + 'static,
+    ResponseBody::Data: Send,
+    ResponseBody::Error: Send,
+{
+    type Response = Response<Full<Bytes>>;
+    type Error = Inner::Error;
+    type Future = ResponseFuture<Inner::Error>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
+        // The service that was found ready is the one to call; the copy has to be asked again.
+        let copy = self.inner.clone();
+        let inner = std::mem::replace(&mut self.inner, copy);
+        let policy = Arc::clone(&self.policy);
+        ResponseFuture {
+            answer: Box::pin(answer(policy, inner, request)),
+        }
+    }
+}
+
+async fn answer<S, Inner, RequestBody, ResponseBody>(
+    policy: Arc<Policy<S>>,
+    inner: Inner,
+    request: Request<RequestBody>,
+) -> Result<Response<Full<Bytes>>, Inner::Error>
+where
+    S: Store,
+    Inner: Service<Request<Full<Bytes>>, Response = Response<ResponseBody>> + Send + 'static,
+    Inner::Future: Send,
+    Inner::Error: Send + 'static,
+    RequestBody: Body + Send,
+    RequestBody::Data: Send,
+    RequestBody::Error: Send,
+    ResponseBody: Body + Send + 'static,
+    ResponseBody::Data: Send,
+    ResponseBody::Error: Send,
+{
+    let mut watch = Watch::new(policy.settings.instrumented);
+    let (identity, request) = match accept(&policy, request).await {
+        Ok(accepted) => accepted,
+        Err(problem) => {
+            watch.settle(Outcome::Refused);
+            return Ok(problem.response(&policy.settings));
+        }
+    };
+    let Ok(place) = Arc::clone(&policy.places).try_acquire_owned() else {
+        watch.settle(Outcome::Unavailable);
+        return Ok(Problem::Crowded.response(&policy.settings));
+    };
+
+    let span = watch.span();
+    let attempt = {
+        let policy = Arc::clone(&policy);
+        async move {
+            let settled = attempt::run(policy, identity, inner, request).await;
+            if let Ok(Settled { outcome, .. }) = &settled {
+                watch.settle(*outcome);
+            }
+            drop(place);
+            settled
+        }
+    };
+    match tokio::spawn(attempt.instrument(span)).await {
+        Ok(settled) => settled.map(|settled| settled.response),
+        // Unwinding has given back the place. The record stays pending: the handler may have acted before.
+        Err(error) if error.is_panic() => Ok(Problem::Panicked.response(&policy.settings)),
+        Err(_) => Ok(Problem::Interrupted.response(&policy.settings)),
+    }
+}
+
+/// Checks a request, in the order of the contract, and reads it whole.
+async fn accept<S, B>(
+    policy: &Policy<S>,
+    request: Request<B>,
+) -> Result<(Identity, Request<Full<Bytes>>), Problem>
+where
+    B: Body,
+{
+    let (mut parts, body) = request.into_parts();
+    if ![Method::POST, Method::PUT, Method::PATCH, Method::DELETE].contains(&parts.method) {
+        return Err(Problem::Method);
+    }
+    let (principal, scope) = caller(policy, &parts)?;
+    let key = key::parse(&parts.headers).map_err(Problem::Key)?;
+    let content_type = content_type(&parts)?;
+    if let Some(field) = too_long(original_uri(&parts), content_type) {
+        return Err(Problem::FieldTooLong(field));
+    }
+    let body = read_request(&parts.headers, body, policy.settings.max_request_bytes)
+        .await
+        .map_err(Problem::Body)?;
+
+    let uri = original_uri(&parts);
+    let fingerprint = Fingerprint {
+        method: parts.method.as_str(),
+        path: uri.path(),
+        query: uri.query(),
+        content_type,
+        body: &body,
+        namespace: &policy.namespace,
+        principal: &principal,
+        scope: &scope,
+    };
+    let identity = Identity {
+        key: key::storage_key(&policy.namespace, &principal, &scope, &key),
+        fingerprint: fingerprint.hex(),
+    };
+    // What is stored has to suit every client that repeats the request, whatever encodings it reads. A compression layer
+    // outside still sees the header.
+    parts.headers.remove(ACCEPT_ENCODING);
+    Ok((identity, Request::from_parts(parts, Full::new(body))))
+}
+
+/// Who is asking, and for whom.
+fn caller<S>(policy: &Policy<S>, parts: &Parts) -> Result<(Principal, String), Problem> {
+    let principal = (policy.principal)(parts)
+        .filter(|principal| !principal.subject.is_empty())
+        .ok_or(Problem::Unauthenticated)?;
+    if !principal.fits() {
+        return Err(Problem::Unusable("principal"));
+    }
+    let scope = (policy.scope)(parts);
+    if scope.is_empty() || scope.len() > FIELD_BYTES_MAX {
+        return Err(Problem::Unusable("scope"));
+    }
+    Ok((principal, scope))
+}
+
+/// The one content type, or none. Of two it would be a guess which one the handler follows.
+fn content_type(parts: &Parts) -> Result<Option<&[u8]>, Problem> {
+    let mut values = parts.headers.get_all(CONTENT_TYPE).iter();
+    let first = values.next();
+    if values.next().is_some() {
+        return Err(Problem::RepeatedContentType);
+    }
+    Ok(first.map(http::HeaderValue::as_bytes))
+}

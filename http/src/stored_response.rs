@@ -1,0 +1,292 @@
+//! A handler's answer as bytes in the store.
+//!
+//! ```text
+//! version  u8            1
+//! status   u16
+//! headers  u8            how many
+//!   each:  u8            1 Content-Type, 2 Content-Language, 3 ETag, 4 Last-Modified; in this order
+//!          u16           length of the value
+//!          bytes         the value
+//! body     u32           its length
+//!          bytes         and nothing behind it
+//! ```
+//! Numbers are big-endian. Golden bytes pin this: records of one release are read by the next. Another layout gets another
+//! version, and a version that is not known is an error and never a reason to run the handler again.
+//!
+//! Deliberately absent: every other header. `Set-Cookie` and challenges would log in whoever repeats a request, caching and
+//! security headers belong to the time at which they are sent, and `Location` is not on the contract's list. Layers outside
+//! add theirs to a replay as to any answer.
+
+use bytes::{Buf, Bytes};
+use http::header::{
+    CONNECTION, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_TYPE, ETAG, LAST_MODIFIED, TRAILER,
+    TRANSFER_ENCODING,
+};
+use http::{HeaderName, HeaderValue, Response, StatusCode, response};
+use http_body_util::Full;
+
+use crate::body::{ResponseError, has_no_body};
+use crate::policy::{BODY_BYTES_MAX, FIELD_BYTES_MAX};
+
+const VERSION: u8 = 1;
+
+/// The headers that are kept, by their number minus one.
+const KEPT: [HeaderName; 4] = [CONTENT_TYPE, CONTENT_LANGUAGE, ETAG, LAST_MODIFIED];
+
+/// Why stored bytes are no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum EnvelopeError {
+    /// Another program wrote it, which may be a newer one of ours.
+    Version(u8),
+    Malformed,
+}
+
+/// What of an answer outlives its request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct StoredResponse {
+    status: StatusCode,
+    headers: Vec<(HeaderName, HeaderValue)>,
+    body: Bytes,
+}
+
+impl StoredResponse {
+    /// Takes from an answer what is kept of it. The headers may have 8192 bytes together.
+    pub(crate) fn of(parts: &response::Parts, body: &Bytes) -> Result<StoredResponse, ResponseError> {
+        let mut headers = Vec::new();
+        let mut bytes = 0;
+        for name in KEPT {
+            for value in parts.headers.get_all(&name) {
+                bytes += value.len();
+                headers.push((name.clone(), value.clone()));
+            }
+        }
+        if bytes > FIELD_BYTES_MAX || headers.len() > usize::from(u8::MAX) {
+            return Err(ResponseError::Headers);
+        }
+        Ok(StoredResponse {
+            status: parts.status,
+            headers,
+            body: body.clone(),
+        })
+    }
+
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let values: usize = self.headers.iter().map(|(_, value)| 3 + value.len()).sum();
+        let mut bytes = Vec::with_capacity(8 + values + self.body.len());
+        bytes.push(VERSION);
+        bytes.extend(self.status.as_u16().to_be_bytes());
+        bytes.push(u8::try_from(self.headers.len()).expect("`of` and `decode` let at most 255 through"));
+        for (name, value) in &self.headers {
+            let number = (1..).zip(&KEPT).find(|(_, kept)| *kept == name);
+            bytes.push(number.expect("only kept headers are in it").0);
+            let length = u16::try_from(value.len()).expect("a value has at most 8192 bytes");
+            bytes.extend(length.to_be_bytes());
+            bytes.extend(value.as_bytes());
+        }
+        let length = u32::try_from(self.body.len()).expect("a body has at most 1 MiB");
+        bytes.extend(length.to_be_bytes());
+        bytes.extend_from_slice(&self.body);
+        bytes
+    }
+
+    /// Reads what [`encode`](Self::encode) writes and nothing else. The body is not copied.
+    pub(crate) fn decode(stored: Vec<u8>) -> Result<StoredResponse, EnvelopeError> {
+        let mut bytes = Bytes::from(stored);
+        let version = bytes.try_get_u8().map_err(malformed)?;
+        if version != VERSION {
+            return Err(EnvelopeError::Version(version));
+        }
+        let status = bytes.try_get_u16().map_err(malformed)?;
+        let status = StatusCode::from_u16(status).map_err(malformed)?;
+        if status.is_informational() {
+            return Err(EnvelopeError::Malformed);
+        }
+        let count = bytes.try_get_u8().map_err(malformed)?;
+        let mut headers = Vec::new();
+        let (mut last, mut together) = (1, 0);
+        for _ in 0..count {
+            let number = bytes.try_get_u8().map_err(malformed)?;
+            let name = number
+                .checked_sub(1)
+                .and_then(|index| KEPT.get(usize::from(index)))
+                .filter(|_| number >= last)
+                .ok_or(EnvelopeError::Malformed)?;
+            last = number;
+            let length = usize::from(bytes.try_get_u16().map_err(malformed)?);
+            together += length;
+            if length > bytes.len() || together > FIELD_BYTES_MAX {
+                return Err(EnvelopeError::Malformed);
+            }
+            let value = HeaderValue::from_maybe_shared(bytes.split_to(length)).map_err(malformed)?;
+            headers.push((name.clone(), value));
+        }
+        let length = bytes.try_get_u32().map_err(malformed)?;
+        if usize::try_from(length) != Ok(bytes.len()) || bytes.len() > BODY_BYTES_MAX {
+            return Err(EnvelopeError::Malformed);
+        }
+        Ok(StoredResponse {
+            status,
+            headers,
+            body: bytes,
+        })
+    }
+
+    /// The answer to a repeated request. `marker` is the header that says so.
+    pub(crate) fn into_replay(self, marker: Option<&HeaderName>) -> Response<Full<Bytes>> {
+        let (mut parts, ()) = Response::new(()).into_parts();
+        parts.status = self.status;
+        for (name, value) in self.headers {
+            parts.headers.append(name, value);
+        }
+        if let Some(marker) = marker {
+            parts.headers.insert(marker, HeaderValue::from_static("true"));
+        }
+        framed(parts, self.body)
+    }
+}
+
+fn malformed<E>(_: E) -> EnvelopeError {
+    EnvelopeError::Malformed
+}
+
+/// The handler's own answer, once it is stored. Only what says how it was framed is made anew: it was collected from
+/// pieces that are no more.
+pub(crate) fn first_answer(
+    mut parts: response::Parts,
+    body: Bytes,
+    marker: Option<&HeaderName>,
+) -> Response<Full<Bytes>> {
+    for name in [CONTENT_LENGTH, TRANSFER_ENCODING, TRAILER, CONNECTION] {
+        parts.headers.remove(name);
+    }
+    // Whoever reads the marker relies on its absence, too.
+    if let Some(marker) = marker {
+        parts.headers.remove(marker);
+    }
+    framed(parts, body)
+}
+
+fn framed(mut parts: response::Parts, body: Bytes) -> Response<Full<Bytes>> {
+    if !has_no_body(parts.status) {
+        parts
+            .headers
+            .insert(CONTENT_LENGTH, HeaderValue::from(body.len()));
+    }
+    Response::from_parts(parts, Full::new(body))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: u16, headers: &[(HeaderName, &str)], body: &[u8]) -> StoredResponse {
+        let mut response = Response::builder().status(status);
+        for (name, value) in headers {
+            response = response.header(name, *value);
+        }
+        let (parts, ()) = response.body(()).unwrap().into_parts();
+        StoredResponse::of(&parts, &Bytes::copy_from_slice(body)).unwrap()
+    }
+
+    fn from_hex(text: &str) -> Vec<u8> {
+        let digits: Vec<u32> = text.chars().filter_map(|digit| digit.to_digit(16)).collect();
+        let pairs = digits
+            .chunks(2)
+            .map(|pair| u8::try_from(pair[0] * 16 + pair[1]).unwrap());
+        pairs.collect()
+    }
+
+    fn samples() -> Vec<(StoredResponse, &'static str)> {
+        vec![
+            (
+                answer(
+                    201,
+                    &[
+                        (ETAG, "\"1\""),
+                        (CONTENT_TYPE, "application/json"),
+                        (LAST_MODIFIED, "Wed, 21 Oct 2015 07:28:00 GMT"),
+                        (http::header::SET_COOKIE, "session=secret"),
+                        (http::header::LOCATION, "/payments/1"),
+                        (CONTENT_LANGUAGE, "en"),
+                        (CONTENT_LANGUAGE, "de"),
+                        (CONTENT_LENGTH, "7"),
+                    ],
+                    br#"{"a":1}"#,
+                ),
+                include_str!("../testdata/envelope-full.hex"),
+            ),
+            (
+                answer(204, &[], b""),
+                include_str!("../testdata/envelope-empty.hex"),
+            ),
+            (
+                answer(
+                    599,
+                    &[(CONTENT_TYPE, "text/csv; charset=iso-8859-1")],
+                    &[0, 255, 13, 10],
+                ),
+                include_str!("../testdata/envelope-bytes.hex"),
+            ),
+        ]
+    }
+
+    /// From `testdata/vectors.py`, which builds the bytes by itself.
+    #[test]
+    fn golden_envelopes() {
+        for (stored, golden) in samples() {
+            let golden = from_hex(golden);
+            assert_eq!(stored.encode(), golden);
+            assert_eq!(StoredResponse::decode(golden), Ok(stored));
+        }
+    }
+
+    /// Every cut, and every byte changed to every other value, is refused or is the encoding of what was read.
+    #[test]
+    fn no_bytes_are_read_as_something_else() {
+        for (stored, _) in samples() {
+            let bytes = stored.encode();
+            for end in 0..bytes.len() {
+                assert!(
+                    StoredResponse::decode(bytes[..end].to_vec()).is_err(),
+                    "cut at {end}"
+                );
+            }
+            let mut longer = bytes.clone();
+            longer.push(0);
+            assert_eq!(StoredResponse::decode(longer), Err(EnvelopeError::Malformed));
+            for at in 0..bytes.len() {
+                for value in 0..=u8::MAX {
+                    let mut changed = bytes.clone();
+                    changed[at] = value;
+                    match StoredResponse::decode(changed.clone()) {
+                        Ok(read) => assert_eq!(read.encode(), changed),
+                        Err(EnvelopeError::Version(version)) => assert_eq!((at, version), (0, value)),
+                        Err(EnvelopeError::Malformed) => {}
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn stored_headers_have_8192_bytes_together() {
+        let of = |etag: usize, language: usize| {
+            let response = Response::builder()
+                .header(ETAG, "e".repeat(etag))
+                .header(CONTENT_LANGUAGE, "l".repeat(language));
+            let (parts, ()) = response.body(()).unwrap().into_parts();
+            StoredResponse::of(&parts, &Bytes::new())
+        };
+        let longest = of(8190, 2).unwrap();
+        assert_eq!(StoredResponse::decode(longest.encode()), Ok(longest));
+        assert_eq!(of(8191, 2), Err(ResponseError::Headers));
+    }
+
+    #[test]
+    fn a_replay_has_the_length_of_its_body_and_no_other_framing() {
+        let replay = answer(200, &[(CONTENT_LENGTH, "99")], b"abc").into_replay(None);
+        assert_eq!(replay.headers()[CONTENT_LENGTH], "3");
+        let replay = answer(304, &[(CONTENT_LENGTH, "99")], b"").into_replay(None);
+        assert!(replay.headers().is_empty());
+    }
+}

@@ -1,0 +1,282 @@
+//! The example `payments`, started as a reader would start it.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::Full;
+use hyper_util::rt::TokioIo;
+use idem_http::{Principal, storage_key};
+use idem_testsuite::process::binaries::target_directory;
+use tokio::net::TcpStream;
+
+use crate::server::{Server, namespace};
+use crate::support::{Seen, seen, soon};
+
+/// The executable. A test that is run alone has not built it.
+fn executable() -> PathBuf {
+    static BUILT: OnceLock<()> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        if let Some(cargo) = std::env::var_os("CARGO") {
+            let arguments = [
+                "build",
+                "--quiet",
+                "-p",
+                "idem-http",
+                "--example",
+                "payments",
+                "--target-dir",
+            ];
+            let status = Command::new(cargo)
+                .args(arguments)
+                .arg(target_directory())
+                .current_dir(env!("CARGO_MANIFEST_DIR"))
+                .status();
+            assert!(status.unwrap().success());
+        }
+    });
+    target_directory().join("debug/examples/payments")
+}
+
+/// The running example; killed when a test lets go of it.
+struct Payments {
+    child: Child,
+    address: String,
+    namespace: String,
+}
+
+impl Payments {
+    fn start(store: &str, flags: &[&str]) -> Payments {
+        let namespace = namespace();
+        let mut child = Command::new(executable())
+            .args([
+                "--store",
+                store,
+                "--listen",
+                "127.0.0.1:0",
+                "--namespace",
+                &namespace,
+            ])
+            .args(flags)
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let address = line
+            .trim()
+            .strip_prefix("listening on http://")
+            .unwrap()
+            .to_owned();
+        Payments {
+            child,
+            address,
+            namespace,
+        }
+    }
+
+    async fn call(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &str) -> Seen {
+        let stream = TcpStream::connect(&self.address).await.unwrap();
+        let (mut sender, connection) =
+            hyper::client::conn::http1::handshake::<_, Full<Bytes>>(TokioIo::new(stream))
+                .await
+                .unwrap();
+        tokio::spawn(connection);
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("host", &self.address);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(Full::from(body.to_owned())).unwrap();
+        seen(soon(sender.send_request(request)).await.unwrap()).await
+    }
+
+    /// Somebody's request with a key.
+    async fn keyed(&self, method: &str, path: &str, key: &str, body: &str) -> Seen {
+        let headers = [("authorization", "Bearer acme:ada"), ("idempotency-key", key)];
+        self.call(method, path, &headers, body).await
+    }
+
+    async fn runs(&self, route: &str) -> u64 {
+        let runs = self.call("GET", "/runs", &[], "").await;
+        assert_eq!(runs.status, 200);
+        let runs: serde_json::Value = serde_json::from_slice(&runs.body).unwrap();
+        runs.get(route).map_or(0, |count| count.as_u64().unwrap())
+    }
+
+    fn remove(&self, server: &Server, keys: &[&str]) {
+        let principal = Principal::new("Bearer", "demonstration", "ada");
+        let stored: Vec<String> = keys
+            .iter()
+            .map(|key| storage_key(&self.namespace, &principal, "acme", key))
+            .collect();
+        server.remove(stored.iter().map(String::as_bytes));
+    }
+}
+
+impl Drop for Payments {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[tokio::test]
+async fn each_route_does_what_it_says() {
+    let Some(server) = Server::find("each_route_does_what_it_says") else {
+        return;
+    };
+    let payments = Payments::start(&server.address().to_string(), &[]);
+    let body = r#"{"amount":5}"#;
+
+    let first = payments.keyed("POST", "/payments", "create", body).await;
+    assert_eq!(first.status, 201);
+    for name in ["location", "etag", "set-cookie"] {
+        assert!(first.headers.contains_key(name), "{name}");
+    }
+    let again = payments.keyed("POST", "/payments", "create", body).await;
+    assert_eq!(
+        (again.status, again.is_replay(), &again.body),
+        (201, true, &first.body)
+    );
+    assert_eq!(again.header("etag"), first.header("etag"));
+    assert!(!again.headers.contains_key("set-cookie") && !again.headers.contains_key("location"));
+    assert_eq!(
+        payments
+            .keyed("POST", "/payments", "create", r#"{"amount":6}"#)
+            .await
+            .status,
+        409
+    );
+    assert_eq!(payments.runs("POST /payments").await, 1);
+
+    for (method, path, key, status, route, runs) in [
+        ("PUT", "/payments/1", "put", 200, "PUT /payments/{id}", 1),
+        ("DELETE", "/payments/1", "delete", 200, "DELETE /payments/{id}", 1),
+        ("POST", "/slow?ms=1", "slow", 200, "POST /slow", 1),
+        ("POST", "/status?code=418", "status", 418, "POST /status", 1),
+        ("POST", "/empty", "empty", 204, "POST /empty", 1),
+        ("POST", "/big?bytes=65536", "big", 200, "POST /big", 1),
+    ] {
+        let first = payments.keyed(method, path, key, body).await;
+        let again = payments.keyed(method, path, key, body).await;
+        assert_eq!(
+            (first.status, again.status, again.is_replay()),
+            (status, status, true),
+            "{path}"
+        );
+        assert_eq!(first.body, again.body);
+        assert_eq!(payments.runs(route).await, runs);
+    }
+    for (path, key, route, runs) in [
+        ("/panic", "panic", "POST /panic", 1),
+        ("/big?bytes=65537", "big2", "POST /big", 2),
+        ("/status?code=101", "status2", "POST /status", 2),
+    ] {
+        assert_eq!(payments.keyed("POST", path, key, "").await.status, 500, "{path}");
+        assert_eq!(payments.keyed("POST", path, key, "").await.status, 409, "{path}");
+        assert_eq!(payments.runs(route).await, runs);
+    }
+    let login = [("authorization", "Bearer acme:ada")];
+    for run in 1..=2 {
+        assert_eq!(payments.call("POST", "/plain", &login, "").await.status, 200);
+        assert_eq!(payments.runs("POST /plain").await, run);
+    }
+    let made = [
+        "create", "put", "delete", "slow", "status", "empty", "big", "panic", "big2", "status2",
+    ];
+    payments.remove(&server, &made);
+}
+
+#[tokio::test]
+async fn refusals_come_in_order() {
+    let Some(server) = Server::find("refusals_come_in_order") else {
+        return;
+    };
+    let payments = Payments::start(&server.address().to_string(), &["--max-request", "10"]);
+    let method = payments.call("GET", "/payments", &[], "").await;
+    assert_eq!((method.status, method.header("allow")), (405, Some("POST")));
+    let key = ("idempotency-key", "k");
+    let login = ("authorization", "Bearer acme:ada");
+    for (headers, status) in [
+        (vec![], 401),
+        (vec![("authorization", "Bearer nonsense"), key], 401),
+        (vec![("authorization", "Bearer acme:"), key], 401),
+        (vec![("authorization", "Bearer :ada"), key], 500),
+        (vec![login], 400),
+        (vec![login, key, key], 400),
+        (vec![login, key], 413),
+    ] {
+        let answer = payments
+            .call("POST", "/payments", &headers, r#"{"amount":5}"#)
+            .await;
+        assert_eq!(answer.status, status, "{headers:?}");
+        assert_eq!(answer.problem()["status"], status);
+    }
+    assert_eq!(payments.runs("POST /payments").await, 0);
+}
+
+#[tokio::test]
+async fn flags_change_what_they_say() {
+    let Some(server) = Server::find("flags_change_what_they_say") else {
+        return;
+    };
+    let flags = [
+        "--profile",
+        "ietf",
+        "--max-response",
+        "10",
+        "--retention-ms",
+        "60000",
+    ];
+    let payments = Payments::start(&server.address().to_string(), &flags);
+    assert_eq!(payments.keyed("POST", "/big?bytes=10", "a", "").await.status, 200);
+    assert_eq!(
+        payments.keyed("POST", "/big?bytes=10", "a", "other").await.status,
+        422
+    );
+    assert_eq!(payments.keyed("POST", "/big?bytes=11", "b", "").await.status, 500);
+    assert_eq!(payments.keyed("POST", "/big?bytes=11", "b", "").await.status, 409);
+    payments.remove(&server, &["a", "b"]);
+
+    for wrong in [
+        ["--retention-ms", "0"],
+        ["--max-request", "0"],
+        ["--max-response", "1048577"],
+    ] {
+        let output = Command::new(executable())
+            .args(["--listen", "127.0.0.1:0"])
+            .args(wrong)
+            .output();
+        assert_eq!(output.unwrap().status.code(), Some(1), "{wrong:?}");
+    }
+}
+
+/// It starts while its store is away, and serves when the store has come.
+#[tokio::test]
+async fn it_starts_with_the_store_away() {
+    let Some(mut server) = Server::own("it_starts_with_the_store_away") else {
+        return;
+    };
+    server.kill();
+    let payments = Payments::start(&server.address().to_string(), &[]);
+    let body = r#"{"amount":5}"#;
+    assert_eq!(payments.keyed("POST", "/payments", "k", body).await.status, 503);
+    assert_eq!(payments.runs("POST /payments").await, 0);
+    server.start_again();
+    assert_eq!(payments.keyed("POST", "/payments", "k", body).await.status, 201);
+    server.kill();
+    assert_eq!(payments.keyed("POST", "/payments", "k", body).await.status, 503);
+    server.start_again();
+    assert!(payments.keyed("POST", "/payments", "k", body).await.is_replay());
+    assert_eq!(payments.runs("POST /payments").await, 1);
+}
