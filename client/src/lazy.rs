@@ -50,6 +50,16 @@ struct Settings {
     link: Mutex<Option<Link>>,
 }
 
+/// Lives as long as the task that reads from a connection does, whose end is the connection's: also when the runtime that
+/// it ran in has ended.
+struct Alive(Arc<AtomicBool>);
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
 /// One connection, there or on its way.
 #[derive(Clone)]
 struct Link {
@@ -131,13 +141,13 @@ impl Settings {
     /// Begins to connect, in a task: an attempt goes on when the call that began it is given up, and others wait for it.
     fn connect(&self) -> Link {
         let is_lost = Arc::new(AtomicBool::new(false));
-        let report = Arc::clone(&is_lost);
+        let alive = Alive(Arc::clone(&is_lost));
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(self.connect_timeout))
             .set_response_timeout(Some(self.response_timeout))
             .set_push_sender(move |push: PushInfo| {
                 if push.kind == PushKind::Disconnection {
-                    report.store(true, Ordering::Release);
+                    alive.0.store(true, Ordering::Release);
                 }
                 Ok::<(), redis::aio::SendError>(())
             });

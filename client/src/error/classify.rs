@@ -83,8 +83,9 @@ impl From<RedisError> for Error {
             kind,
             message: message(kind, &error, answer.map(|(_, answer)| answer)).into(),
             may_have_run,
-            // What a server says about an unknown command begins with the command's arguments.
-            source: (kind != ErrorKind::Unsupported).then_some(error),
+            // What a server says about an unknown command begins with the command's arguments, and what came in place of an
+            // answer may be anybody's data.
+            source: (!matches!(kind, ErrorKind::Unsupported | ErrorKind::Protocol)).then_some(error),
         }
     }
 }
@@ -160,7 +161,7 @@ fn message(kind: ErrorKind, error: &RedisError, answer: Option<&ServerError>) ->
     let short = |text: &str| text[..text.floor_char_boundary(DETAIL_BYTES.min(text.len()))].to_owned();
     match (kind, answer) {
         (ErrorKind::Unsupported, _) => "the server does not know the command".to_owned(),
-        (ErrorKind::Protocol, _) => format!("the answer is none that the command has: {error}"),
+        (ErrorKind::Protocol, _) => "the answer is none that the command has".to_owned(),
         (_, Some(answer)) => format!(
             "the server answered {} {}",
             short(answer.code()),

@@ -61,8 +61,17 @@ async fn a_server_that_is_away_fails_calls_and_the_first_one_after_its_return_wo
     assert_eq!(store.begin(b"k", b"f", b"o", TTL).await.unwrap(), Begin::Acquired);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_was_killed_is_found_again_by_a_runtime_of_many_threads() {
+    killed_while_idle().await;
+}
+
 #[tokio::test]
 async fn a_server_that_was_killed_while_nobody_asked_is_found_again_by_the_first_call() {
+    killed_while_idle().await;
+}
+
+async fn killed_while_idle() {
     let Some(mut server) = Server::own("killed_while_idle") else {
         return;
     };
@@ -71,6 +80,24 @@ async fn a_server_that_was_killed_while_nobody_asked_is_found_again_by_the_first
     for _ in 0..3 {
         server.restart();
         assert_eq!(store.begin(b"k", b"f", b"p", TTL).await.unwrap(), Begin::Pending);
+    }
+}
+
+/// Programs that make a runtime for each piece of work share a store all the same.
+#[test]
+fn a_store_outlives_the_runtime_that_it_was_used_in() {
+    let Some(server) = Server::find("a_store_outlives_the_runtime") else {
+        return;
+    };
+    let (store, key) = (server.store(), server.key("k"));
+    for (owner, expected) in [
+        (b"a", Begin::Acquired),
+        (b"b", Begin::Pending),
+        (b"c", Begin::Pending),
+    ] {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let begun = runtime.block_on(store.begin(key.as_bytes(), b"f", owner, TTL));
+        assert_eq!(begun.unwrap(), expected);
     }
 }
 

@@ -2,10 +2,12 @@
 
 use std::net::SocketAddr;
 use std::panic::catch_unwind;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use idem_client::{OwnerToken, RedisStore};
 use idem_testsuite::process::{Idemd, IdemdOptions, Policy, binaries};
-use idem_testsuite::require::skip;
+use idem_testsuite::require::{REQUIRE_VARIABLE, skip};
 use idem_testsuite::testdir::TestDir;
 
 /// A server that is already there.
@@ -121,13 +123,16 @@ pub(crate) fn own_idemd(test: &str, options: IdemdOptions) -> (Idemd, TestDir) {
     (Idemd::start(&dir.data(), &options), dir)
 }
 
-/// Whether there is a server to start; when not, that is said.
+/// Whether there is a server to start; when not, that is said, once.
 pub(crate) fn can_start(test: &str) -> bool {
-    let is_there = catch_unwind(|| binaries::idemd().to_owned()).is_ok();
-    if !is_there {
+    static IS_THERE: OnceLock<bool> = OnceLock::new();
+    static SAID: AtomicBool = AtomicBool::new(false);
+    let is_there = *IS_THERE.get_or_init(|| catch_unwind(|| binaries::idemd().to_owned()).is_ok());
+    let is_required = std::env::var_os(REQUIRE_VARIABLE).is_some_and(|value| value == "1");
+    if !is_there && (is_required || !SAID.swap(true, Ordering::SeqCst)) {
         skip(
             test,
-            "idemd cannot be built here: only the in-memory double was tested",
+            "idemd cannot be built here: every test that needs a server is left out, the in-memory double is tested",
         );
     }
     is_there
