@@ -11,6 +11,7 @@
 
 mod answers;
 mod concurrent;
+mod observed;
 mod outcomes;
 mod payments;
 mod requests;
