@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use idem_client::{
     AsyncIdempotencyCommands, Begin, Error, ErrorKind, IdempotencyCommands, IdempotencyPipeline, Inspection,
-    LazyConnection, Limit, LimitMode, State,
+    LazyConnection, Limit, LimitMode, RedisStore, State, Store,
 };
 
 use crate::support::Server;
@@ -152,6 +152,32 @@ fn on_blocking_connections() {
     );
     // A client is a connection of its own for each command.
     a_life!(&mut server.client(false), server, "client", blocking);
+}
+
+/// A connection that the application has already, with its own time-outs.
+#[tokio::test]
+async fn a_store_over_a_connection_of_the_callers() {
+    let Some(server) = Server::find("a_store_over_a_connection") else {
+        return;
+    };
+    let connection = server
+        .client(false)
+        .get_multiplexed_async_connection()
+        .await
+        .unwrap();
+    let store = RedisStore::from_connection(connection);
+    let key = server.key("k").into_bytes();
+    assert_eq!(store.begin(&key, b"f", b"a", TTL).await.unwrap(), Begin::Acquired);
+    assert!(store.abort(&key, b"f", b"a").await.unwrap());
+    assert_eq!(
+        store.clone().begin(&key, b"f", b"b", TTL).await.unwrap(),
+        Begin::Acquired
+    );
+    assert!(store.complete(&key, b"f", b"b", RESULT).await.unwrap());
+    assert_eq!(
+        store.inspect(&key).await.unwrap().unwrap().state,
+        State::Completed
+    );
 }
 
 #[tokio::test]
