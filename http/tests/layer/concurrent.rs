@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use crate::support::{
-    Double, Fault, Gate, RequestBody, builder, marked, numbered, numbered_service, post, send, soon,
-};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use tower::ServiceExt;
+
+use crate::support::{
+    Double, Fault, Gate, RequestBody, builder, marked, numbered, numbered_service, post, send, soon,
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn of_200_equal_requests_one_runs() {

@@ -14,6 +14,7 @@ mod concurrent;
 mod observed;
 mod outcomes;
 mod payments;
+mod replays;
 mod requests;
 mod routers;
 mod server;

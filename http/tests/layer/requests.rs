@@ -3,11 +3,12 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use crate::support::{Double, RequestBody, builder, marked, numbered_service, post, request, send};
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, Full};
+
+use crate::support::{Double, RequestBody, builder, marked, numbered_service, post, request, send};
 
 /// Changes a good request and says which status it gets then.
 async fn check(change: impl Fn(&mut Request<RequestBody>), expected: u16) -> crate::support::Seen {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::support::{Double, Runs, Seen, builder, numbered, post, request, seen, soon};
 use axum::Router;
 use axum::extract::Request;
 use axum::middleware::{Next, from_fn};
@@ -14,6 +13,8 @@ use tower::ServiceExt;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::compression::CompressionLayer;
 use tower_http::decompression::RequestDecompressionLayer;
+
+use crate::support::{Double, Runs, Seen, builder, numbered, post, request, seen, soon};
 
 async fn send(router: &Router, request: Request) -> Seen {
     seen(soon(router.clone().oneshot(request)).await.unwrap()).await

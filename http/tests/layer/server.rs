@@ -1,7 +1,7 @@
 //! The layer on a real server: the same answers as on the double, and what only a process can do, which is to die.
 
 use std::collections::BTreeSet;
-use std::net::SocketAddr;
+use std::net::{SocketAddr, ToSocketAddrs};
 use std::panic::catch_unwind;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -28,7 +28,7 @@ impl Server {
     pub(crate) fn find(test: &str) -> Option<Server> {
         match std::env::var("IDEM_TEST_ADDR") {
             Ok(address) => Some(Server {
-                address: address.parse().expect("IDEM_TEST_ADDR is host:port"),
+                address: address.to_socket_addrs().unwrap().next().unwrap(),
                 own: None,
             }),
             Err(_) => Server::own(test),
