@@ -294,7 +294,7 @@ impl Peer {
 
     /// Whether it waits for messages: as in Redis, `timeout` is not for those. (While its own task has the session, it is
     /// not idle either.)
-    fn is_subscribed(&self) -> bool {
+    pub(crate) fn is_subscribed(&self) -> bool {
         let session = self.session.try_borrow();
         session.map_or(true, |session| !session.subscriptions.is_empty())
     }

@@ -28,6 +28,9 @@ pub struct Peers {
     staying_bytes: usize,
     /// Peers whose oldest reply waits for the barrier; each at most once (`Peer::waits_for`).
     barrier_waiters: Vec<Rc<Peer>>,
+    /// The same, of those with subscriptions: what waits there are messages, and a thousand of these are no sign that a
+    /// thousand commands are still to come.
+    barrier_listeners: Vec<Rc<Peer>>,
     /// How many they were when the barrier last let somebody go.
     barrier_waiters_before: usize,
     /// Peers whose next command waits for the log: for space, or for the open group to leave.
@@ -47,6 +50,7 @@ impl Peers {
             by_size: BTreeSet::new(),
             staying_bytes: 0,
             barrier_waiters: Vec::new(),
+            barrier_listeners: Vec::new(),
             barrier_waiters_before: 0,
             log_waiters: Vec::new(),
             log_tickets: 0,
@@ -82,7 +86,7 @@ impl Peers {
 
     /// Number of connections with replies that wait for the barrier.
     pub fn waiting_for_barrier(&self) -> usize {
-        self.barrier_waiters.len()
+        self.barrier_waiters.len() + self.barrier_listeners.len()
     }
 
     /// Number of connections whose next command waits for log space (INFO's `blocked_clients`).
@@ -104,6 +108,7 @@ impl Peers {
         self.all.remove(&peer.id);
         if peer.waits_for.take().is_some() {
             self.barrier_waiters.retain(|waiter| waiter.id != peer.id);
+            self.barrier_listeners.retain(|waiter| waiter.id != peer.id);
         }
         if peer.waits_for_log.take() {
             self.log_waiters.retain(|waiter| waiter.id != peer.id);
@@ -219,21 +224,28 @@ impl Peers {
     /// The peer's oldest reply waits until the barrier has passed `lsn`.
     pub fn wait_for_barrier(&mut self, peer: &Rc<Peer>, lsn: Lsn) {
         if peer.waits_for.replace(Some(lsn)).is_none() {
-            self.barrier_waiters.push(Rc::clone(peer));
+            let list = if peer.is_subscribed() {
+                &mut self.barrier_listeners
+            } else {
+                &mut self.barrier_waiters
+            };
+            list.push(Rc::clone(peer));
         }
     }
 
     /// Wakes those whose oldest reply the barrier has passed.
     pub fn barrier_moved(&mut self, barrier: Lsn) {
         let before = self.barrier_waiters.len();
-        self.barrier_waiters.retain(|peer| {
+        let waits = |peer: &Rc<Peer>| {
             let waits = peer.waits_for.get().is_some_and(|lsn| lsn > barrier);
             if !waits {
                 peer.waits_for.set(None);
                 peer.wake();
             }
             waits
-        });
+        };
+        self.barrier_waiters.retain(waits);
+        self.barrier_listeners.retain(waits);
         if self.barrier_waiters.len() < before {
             self.barrier_waiters_before = before;
         }
@@ -294,6 +306,7 @@ impl Peers {
 mod tests {
     use super::{DropReason, Inbox, Peers, Rc};
     use crate::peer::{PARTIAL_AFTER, STUCK_AFTER};
+    use idem_engine::pubsub::{PubSub, Topic};
     use idem_protocol::lsn::Lsn;
     use std::net::SocketAddr;
     use std::time::{Duration, Instant};
@@ -522,5 +535,19 @@ mod tests {
         assert_eq!(peers.waiting_for_barrier(), 1);
         peers.barrier_moved(Lsn::new(21));
         assert_eq!(peers.waiting_for_barrier(), 0);
+        // One of two had waited; a listener that does so with it says nothing about the other's next command.
+        peers.wait_for_barrier(&first, Lsn::new(30));
+        peers.wait_for_barrier(&second, Lsn::new(30));
+        peers.barrier_moved(Lsn::new(30));
+        let listener = peers.add(address(), Instant::now());
+        let mut pubsub = PubSub::default();
+        pubsub.subscribe(&mut listener.session.borrow_mut(), Topic::Channel, b"a");
+        peers.wait_for_barrier(&listener, Lsn::new(40));
+        assert_eq!(peers.waiting_for_barrier(), 1);
+        assert!(!peers.half_waits_for_barrier());
+        peers.wait_for_barrier(&first, Lsn::new(40));
+        assert!(peers.half_waits_for_barrier());
+        peers.remove(&listener);
+        assert_eq!(peers.waiting_for_barrier(), 1);
     }
 }
