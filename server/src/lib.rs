@@ -44,4 +44,5 @@ pub mod shutdown;
 pub mod snapshotter;
 pub mod socket;
 pub mod startup;
+pub mod stopwatch;
 pub mod turn;

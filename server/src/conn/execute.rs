@@ -8,18 +8,15 @@ use idem_protocol::command;
 use idem_protocol::resp::decode::Step;
 use idem_protocol::resp::encode::Reply;
 
-use super::deeds::Caller;
+use super::deeds::{Caller, Published};
 use super::{BACKPRESSURE_BYTES, Connection, Stopped, deeds};
 use crate::clock::boot_time;
 use crate::inbox::{Inbox, Poured};
 use crate::peer::{DropReason, SaveResult};
 use crate::replies::Replies;
 use crate::socket;
+use crate::stopwatch::{Lap, Stopwatch};
 use crate::turn::Stretch;
-
-/// Bytes of messages given to others in one stretch, give or take one message: then those who got them take them up. Else
-/// a client with a long pipeline of messages would fill everybody's inbox before anybody could have read one.
-const PUBLISHED_BYTES_MAX: usize = 1 << 20;
 
 /// Puts messages from others behind the replies; why it had to stop before all of them were there.
 fn pour(inbox: &Inbox, replies: &mut Replies) -> Option<Stopped> {
@@ -69,11 +66,10 @@ impl Connection {
         let boot = boot_time();
         let now = core.clock.at(boot);
         let mut stretch = Stretch::begin(boot);
-        // The last look at the clock, where each command is measured.
-        let mut seen = boot;
+        let mut watch = Stopwatch::begin(boot, core.tick_length);
         let waited = self.stopped == Stopped::Waits;
         let owed = self.replies.unsent_bytes();
-        let mut published = 0;
+        let mut published = Published::default();
         let mut consumed_any = false;
         self.stopped = loop {
             // What this client published to itself comes behind the reply of its PUBLISH.
@@ -86,7 +82,7 @@ impl Connection {
                 break Stopped::Backpressure;
             }
             let made = self.replies.unsent_bytes() - owed;
-            if self.turn.is_over(&stretch, made) || published > PUBLISHED_BYTES_MAX {
+            if self.turn.is_over(&stretch, made) || published.bytes > core.peers.stretch_bytes_max() {
                 break Stopped::Turn;
             }
             let input = self.input.bytes();
@@ -147,6 +143,7 @@ impl Connection {
                     core.snapshots.request(wait.then(|| Rc::clone(&self.peer)));
                     self.shard.commit_wanted.notify_one();
                     self.saving = wait;
+                    self.held = false;
                     wait.then_some(Stopped::Waits)
                 }
                 Outcome::Sleep { duration, depends_on } => {
@@ -164,30 +161,27 @@ impl Connection {
                 }
             };
             if core.node.has_deeds() {
-                published += deeds::carry_out(
-                    core,
-                    &self.shard,
-                    Caller {
-                        protocol: session.protocol,
-                        promised: self.replies.highest(),
-                    },
-                );
+                let caller = Caller {
+                    protocol: session.protocol,
+                    promised: self.replies.highest(),
+                };
+                let woken = published.woken;
+                deeds::carry_out(core, &self.shard, caller, &mut published);
+                stretch.note_woken(published.woken - woken);
             }
-            let measured = core.node.slow_from_usec().map(|from| {
-                let at = boot_time();
-                let usec = micros(at.saturating_sub(seen));
-                seen = at;
-                if usec >= from {
-                    let (at, address) = (core.clock.at(at), self.peer.address.to_string());
-                    core.node
-                        .note_slow_command(args, usec, at, address, &session.name);
-                }
-                at
-            });
+            let lap = match core.node.slow_from_usec() {
+                None => Lap::default(),
+                Some(usec) => watch.lap(Duration::from_micros(usec)),
+            };
+            if let Some(took) = lap.took {
+                let (at, address) = (core.clock.now(), self.peer.address.to_string());
+                core.node
+                    .note_slow_command(args, micros(took), at, address, &session.name);
+            }
             self.input.consume(consumed);
             self.input_needed = 1;
             consumed_any = true;
-            self.turn.note_command(&mut stretch, measured);
+            self.turn.note_command(&mut stretch, lap.ended);
             if let Some(stop) = stop {
                 break stop;
             }
