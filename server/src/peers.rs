@@ -94,6 +94,13 @@ impl Peers {
         self.log_waiters.len()
     }
 
+    /// Bytes of messages that one connection may give to others before these have a turn: a part of what is left of the
+    /// limit, so that any number of publishers who run one behind the other stay within it. Else they would fill the inboxes
+    /// of clients that read as fast as they can, before these could have read at all.
+    pub fn stretch_bytes_max(&self) -> usize {
+        self.buffers_limit.saturating_sub(self.buffers_total) / 64
+    }
+
     /// Takes up a connection.
     pub fn add(&mut self, endpoint: impl Into<Endpoint>, now: Instant) -> Rc<Peer> {
         let peer = Rc::new(Peer::new(self.next_id, endpoint.into(), now));
