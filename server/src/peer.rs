@@ -107,8 +107,10 @@ pub struct Peer {
     pub(crate) waits_for: Cell<Option<Lsn>>,
     /// It is on the log's list.
     pub(crate) waits_for_log: Cell<bool>,
-    /// Its place among those who wait for the log; kept until the command that waits is executed.
-    pub(crate) log_ticket: Cell<u64>,
+    /// It is on the list of those whom a pause holds.
+    pub(crate) held: Cell<bool>,
+    /// Its place on either; kept until the command that waits is executed.
+    pub(crate) ticket: Cell<u64>,
     /// It is marked, and its buffers no longer count among those that stay.
     pub(crate) leaves: Cell<bool>,
     /// Memory of its input and output buffers, in bytes.
@@ -151,7 +153,8 @@ impl Peer {
             saved: RefCell::new(None),
             waits_for: Cell::new(None),
             waits_for_log: Cell::new(false),
-            log_ticket: Cell::new(0),
+            held: Cell::new(false),
+            ticket: Cell::new(0),
             leaves: Cell::new(false),
             input_bytes: Cell::new(0),
             output_bytes: Cell::new(0),
@@ -252,7 +255,7 @@ impl Peer {
             input_bytes: self.input_bytes.get(),
             unsent_bytes: self.unsent_bytes.get(),
             output_bytes: self.output_bytes.get(),
-            waits: self.waits_for_log.get(),
+            waits: self.waits_for_log.get() || self.held.get(),
             writes: self.stuck_since.get().is_some(),
         }
     }
@@ -283,6 +286,7 @@ impl Peer {
         } else if !idle_after.is_zero()
             && !self.owed.get()
             && !self.waits_for_log.get()
+            && !self.held.get()
             && over(self.last_input.get(), idle_after)
             && !self.is_subscribed()
         {

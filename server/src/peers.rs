@@ -35,8 +35,10 @@ pub struct Peers {
     barrier_waiters_before: usize,
     /// Peers whose next command waits for the log: for space, or for the open group to leave.
     log_waiters: Vec<Rc<Peer>>,
-    /// Places given out among them.
-    log_tickets: u64,
+    /// Peers whose next command is held by a pause, by their places.
+    held: BTreeMap<u64, Rc<Peer>>,
+    /// Places given out on both lists.
+    tickets: u64,
 }
 
 impl Peers {
@@ -53,7 +55,8 @@ impl Peers {
             barrier_listeners: Vec::new(),
             barrier_waiters_before: 0,
             log_waiters: Vec::new(),
-            log_tickets: 0,
+            held: BTreeMap::new(),
+            tickets: 0,
         }
     }
 
@@ -89,16 +92,20 @@ impl Peers {
         self.barrier_waiters.len() + self.barrier_listeners.len()
     }
 
-    /// Number of connections whose next command waits for log space (INFO's `blocked_clients`).
+    /// Number of connections whose next command waits for the log or for the end of a pause (INFO's `blocked_clients`).
     pub fn waiting_for_log(&self) -> usize {
-        self.log_waiters.len()
+        self.log_waiters.len() + self.held.len()
     }
 
-    /// Bytes of messages that one connection may give to others before these have a turn: a part of what is left of the
-    /// limit, so that any number of publishers who run one behind the other stay within it. Else they would fill the inboxes
-    /// of clients that read as fast as they can, before these could have read at all.
-    pub fn stretch_bytes_max(&self) -> usize {
-        self.buffers_limit.saturating_sub(self.buffers_total) / 64
+    /// Bytes of messages that one connection may give to others before these have a turn, when it has woken `woken` of them:
+    /// as much as makes the system call of each worth its while. And a part of what is left of the limit, so that any number
+    /// of publishers who run one behind the other stay within it; else they would fill the inboxes of clients that read as
+    /// fast as they can, before these could have read at all.
+    pub fn stretch_bytes_max(&self, woken: usize) -> usize {
+        const AT_LEAST: usize = 256 << 10;
+        const EACH: usize = 16 << 10;
+        let left = self.buffers_limit.saturating_sub(self.buffers_total);
+        woken.saturating_mul(EACH).max(AT_LEAST).min(left / 64)
     }
 
     /// Takes up a connection.
@@ -116,6 +123,9 @@ impl Peers {
         if peer.waits_for.take().is_some() {
             self.barrier_waiters.retain(|waiter| waiter.id != peer.id);
             self.barrier_listeners.retain(|waiter| waiter.id != peer.id);
+        }
+        if peer.held.take() {
+            self.held.remove(&peer.ticket.get());
         }
         if peer.waits_for_log.take() {
             self.log_waiters.retain(|waiter| waiter.id != peer.id);
@@ -267,18 +277,41 @@ impl Peers {
     /// The peer's next command waits for the log; `again` when it waited before. A command that was decided in vain keeps
     /// its place, so that a client with many such commands cannot keep another one's only command waiting.
     pub fn wait_for_log(&mut self, peer: &Rc<Peer>, again: bool) {
-        if !again {
-            self.log_tickets += 1;
-            peer.log_ticket.set(self.log_tickets);
+        if peer.held.take() {
+            self.held.remove(&peer.ticket.get());
         }
+        self.give_ticket(peer, again);
         if !peer.waits_for_log.replace(true) {
             self.log_waiters.push(Rc::clone(peer));
         }
     }
 
+    fn give_ticket(&mut self, peer: &Peer, again: bool) {
+        if !again {
+            self.tickets += 1;
+            peer.ticket.set(self.tickets);
+        }
+    }
+
+    /// The peer's next command is held by a pause; `again` as for the log. Once is enough, however often it is tried.
+    pub fn hold(&mut self, peer: &Rc<Peer>, again: bool) {
+        if !peer.held.replace(true) {
+            self.give_ticket(peer, again);
+            self.held.insert(peer.ticket.get(), Rc::clone(peer));
+        }
+    }
+
+    /// The pause is over: whoever was held decides again, in the order in which they began to wait.
+    pub fn resume(&mut self) {
+        for peer in std::mem::take(&mut self.held).into_values() {
+            peer.held.set(false);
+            peer.wake();
+        }
+    }
+
     /// The log changed: whoever waits for it decides again, in the order in which they began to wait.
     pub fn log_moved(&mut self) {
-        self.log_waiters.sort_by_key(|peer| peer.log_ticket.get());
+        self.log_waiters.sort_by_key(|peer| peer.ticket.get());
         for peer in self.log_waiters.drain(..) {
             peer.waits_for_log.set(false);
             peer.wake();
@@ -385,6 +418,37 @@ mod tests {
         peers.remove(&spared);
         peers.remove(&last);
         assert_eq!((peers.staying_bytes, peers.by_size.len()), (0, 0));
+    }
+
+    #[test]
+    fn a_pause_and_the_log_have_their_own_waiters() {
+        let mut peers = Peers::new(1000);
+        let [first, second, third] = [(); 3].map(|()| peers.add(address(), Instant::now()));
+        peers.hold(&second, false);
+        peers.wait_for_log(&third, false);
+        peers.hold(&first, false);
+        // Tried again, because more of it arrived.
+        peers.hold(&second, true);
+        peers.hold(&first, false);
+        assert_eq!(peers.waiting_for_log(), 3);
+        let order = |peers: &Peers| peers.held.values().map(|peer| peer.id).collect::<Vec<_>>();
+        assert_eq!(order(&peers), [second.id, first.id]);
+        peers.log_moved();
+        assert_eq!(
+            peers.waiting_for_log(),
+            2,
+            "the log says nothing to those who are held"
+        );
+        // The pause was over for it before the others were let go, and now it needs the log.
+        peers.wait_for_log(&second, true);
+        assert_eq!(order(&peers), [first.id]);
+        peers.remove(&first);
+        assert!(order(&peers).is_empty());
+        peers.hold(&third, false);
+        peers.resume();
+        assert_eq!((peers.waiting_for_log(), third.held.get()), (1, false));
+        peers.remove(&second);
+        assert_eq!(peers.waiting_for_log(), 0);
     }
 
     #[test]

@@ -22,7 +22,7 @@ fn carry_out(world: &mut World) {
 fn answer(world: &mut World, line: &str) -> String {
     let ran = world.line(line);
     let text = match ran.outcome {
-        Outcome::Wait => "(held)".to_owned(),
+        Outcome::Held => "(held)".to_owned(),
         _ => ran.text(),
     };
     carry_out(world);

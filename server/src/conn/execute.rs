@@ -71,6 +71,7 @@ impl Connection {
         let owed = self.replies.unsent_bytes();
         let mut published = Published::default();
         let mut consumed_any = false;
+        self.held = false;
         self.stopped = loop {
             // What this client published to itself comes behind the reply of its PUBLISH.
             if let Some(stopped) = pour(&peer.inbox, &mut self.replies) {
@@ -82,7 +83,9 @@ impl Connection {
                 break Stopped::Backpressure;
             }
             let made = self.replies.unsent_bytes() - owed;
-            if self.turn.is_over(&stretch, made) || published.bytes > core.peers.stretch_bytes_max() {
+            if self.turn.is_over(&stretch, made)
+                || published.bytes > core.peers.stretch_bytes_max(published.woken)
+            {
                 break Stopped::Turn;
             }
             let input = self.input.bytes();
@@ -143,7 +146,6 @@ impl Connection {
                     core.snapshots.request(wait.then(|| Rc::clone(&self.peer)));
                     self.shard.commit_wanted.notify_one();
                     self.saving = wait;
-                    self.held = false;
                     wait.then_some(Stopped::Waits)
                 }
                 Outcome::Sleep { duration, depends_on } => {
@@ -153,9 +155,13 @@ impl Connection {
                     std::thread::sleep(duration);
                     Some(Stopped::Turn)
                 }
+                Outcome::Held => {
+                    core.peers.hold(&self.peer, waited && stretch.is_first());
+                    self.held = true;
+                    break Stopped::Waits;
+                }
                 Outcome::Wait => {
                     core.peers.wait_for_log(&self.peer, waited && stretch.is_first());
-                    self.held = core.node.paused_until().is_some();
                     self.shard.commit_wanted.notify_one();
                     break Stopped::Waits;
                 }

@@ -279,7 +279,7 @@ impl Core {
     pub fn resume(&mut self) {
         self.node.unpause();
         self.pause_ends = None;
-        self.peers.log_moved();
+        self.peers.resume();
     }
 
     /// Lets [`Core::next_deadline`] name this moment too.
