@@ -248,7 +248,7 @@ fn handshakes() {
 fn handshakes_are_answered_so_by_redis_itself() {
     let test = "handshakes_are_answered_so_by_redis_itself";
     match redis(test) {
-        Ok((redis, _dir)) => {
+        Ok((_dir, redis)) => {
             let is_72 = redis.version() >= (7, 2);
             let problems = played(redis.address(), |since| {
                 since == Always || (since == Seven2 && is_72)

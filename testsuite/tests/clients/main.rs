@@ -28,8 +28,9 @@ use idem_testsuite::testdir::TestDir;
 
 /// A server that comes back at the same address when it is killed.
 struct Server {
-    dir: TestDir,
+    // Dropped first: nobody may still write into a directory that is being removed.
     running: Option<Idemd>,
+    dir: TestDir,
 }
 
 impl Server {
@@ -46,7 +47,7 @@ impl Server {
             match Idemd::try_start(&dir.data(), &options) {
                 Ok(idemd) => {
                     let running = Some(idemd);
-                    return Server { dir, running };
+                    return Server { running, dir };
                 }
                 Err(failure) if failure.stderr.contains("in use") => {}
                 Err(failure) => panic!("idemd did not start: {failure:?}"),
@@ -77,8 +78,9 @@ impl Server {
     }
 }
 
-/// A `redis-server`, and the directory that it must not outlive; the error says why there is none.
-fn redis(name: &str) -> Result<(RedisTarget, TestDir), String> {
+/// The directory of a `redis-server`, and the server, which is dropped first; the error says why there is none.
+fn redis(name: &str) -> Result<(TestDir, RedisTarget), String> {
     let dir = TestDir::new(name, 1);
-    Ok((RedisTarget::start(&dir.data())?, dir))
+    let redis = RedisTarget::start(&dir.data())?;
+    Ok((dir, redis))
 }
