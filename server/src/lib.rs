@@ -38,6 +38,7 @@ pub mod logging;
 pub mod peer;
 pub mod peers;
 pub mod places;
+pub mod postman;
 pub mod procfs;
 pub mod replies;
 pub mod shutdown;

@@ -99,6 +99,8 @@ pub struct Peer {
     pub session: RefCell<Session>,
     /// What others have published for it.
     pub inbox: Inbox,
+    /// It is on the list of those who are woken for it.
+    pub(crate) called: Cell<bool>,
     waker: RefCell<Option<Waker>>,
     woken: Cell<bool>,
     dropped: Cell<Option<DropReason>>,
@@ -147,6 +149,7 @@ impl Peer {
             accepted: now,
             session: RefCell::new(Session::new(id)),
             inbox: Inbox::default(),
+            called: Cell::new(false),
             waker: RefCell::new(None),
             woken: Cell::new(false),
             dropped: Cell::new(None),

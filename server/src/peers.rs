@@ -6,7 +6,7 @@
 //! together every further read asks for it, and ten thousand clients that stay there would otherwise cost everybody a
 //! look at ten thousand.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -15,6 +15,9 @@ use idem_protocol::lsn::Lsn;
 
 use crate::inbox::Inbox;
 use crate::peer::{DropReason, Endpoint, Peer};
+
+/// How many who got messages are woken at a time: their system calls together are a fraction of a millisecond.
+const HANDFUL: usize = 32;
 
 /// All connections of a shard.
 pub struct Peers {
@@ -33,6 +36,8 @@ pub struct Peers {
     barrier_listeners: Vec<Rc<Peer>>,
     /// How many they were when the barrier last let somebody go.
     barrier_waiters_before: usize,
+    /// Peers who got messages and are to be woken, in this order; each at most once (`Peer::called`).
+    mail: VecDeque<Rc<Peer>>,
     /// Peers whose next command waits for the log: for space, or for the open group to leave.
     log_waiters: Vec<Rc<Peer>>,
     /// Peers whose next command is held by a pause, by their places.
@@ -54,6 +59,7 @@ impl Peers {
             barrier_waiters: Vec::new(),
             barrier_listeners: Vec::new(),
             barrier_waiters_before: 0,
+            mail: VecDeque::new(),
             log_waiters: Vec::new(),
             held: BTreeMap::new(),
             tickets: 0,
@@ -198,10 +204,10 @@ impl Peers {
         self.drop_largest();
     }
 
-    /// Puts a message into a peer's inbox and wakes it; what it counts as, 0 for a peer that is on its way out. One whose
-    /// inbox is over `bytes_max` does not read as fast as others publish: it is marked to be dropped, and what waits for
-    /// it is forgotten.
-    pub fn deliver(&mut self, peer: &Peer, frame: &Rc<[u8]>, lsn: Lsn, bytes_max: usize) -> usize {
+    /// Puts a message into a peer's inbox, to be woken by [`Peers::hand_out`]; what it counts as, 0 for a peer that is on its
+    /// way out. One whose inbox is over `bytes_max` does not read as fast as others publish: it is marked to be dropped, and
+    /// what waits for it is forgotten.
+    pub fn deliver(&mut self, peer: &Rc<Peer>, frame: &Rc<[u8]>, lsn: Lsn, bytes_max: usize) -> usize {
         if peer.dropped().is_some() {
             return 0;
         }
@@ -214,8 +220,27 @@ impl Peers {
         }
         let (input_bytes, output_bytes) = peer.grown_buffers(cost);
         self.set_buffers(peer, input_bytes, output_bytes);
-        peer.wake();
+        if !peer.called.replace(true) {
+            self.mail.push_back(Rc::clone(peer));
+        }
         cost
+    }
+
+    /// Whether somebody who got a message has not been woken yet.
+    pub fn has_mail(&self) -> bool {
+        !self.mail.is_empty()
+    }
+
+    /// Wakes some of those who got messages; whether there are more.
+    pub fn hand_out(&mut self) -> bool {
+        for _ in 0..HANDFUL {
+            let Some(peer) = self.mail.pop_front() else {
+                return false;
+            };
+            peer.called.set(false);
+            peer.wake();
+        }
+        self.has_mail()
     }
 
     /// Marks the largest until those that stay are within the limit. Each peer is marked once, so that all these calls

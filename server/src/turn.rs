@@ -18,10 +18,10 @@ const REPLY_BYTES_MAX: usize = 128 << 10;
 const TIME_MAX: Duration = Duration::from_millis(1);
 const TIME_EVERY: usize = 4;
 /// Each client that gets a message makes a system call when it has its turn, for one message or for a hundred. A stretch
-/// that woke many may last about as long as they will take, so that it is for many messages …
-const WAKE_COST: Duration = Duration::from_micros(5);
+/// that calls many may last a little longer, so that it is for more messages …
+const WAKE_COST: Duration = Duration::from_micros(2);
 /// … but no longer than this.
-const LONGER_MAX: Duration = Duration::from_millis(5);
+const LONGER_MAX: Duration = Duration::from_millis(1);
 
 /// What a connection has done since the others were last served.
 #[derive(Debug, Default)]

@@ -26,7 +26,7 @@ pub(super) struct Caller {
 pub(super) struct Published {
     /// Messages, counted for each who gets them.
     pub(super) bytes: usize,
-    /// Connections that had nothing waiting before.
+    /// Connections that are to be woken for them.
     pub(super) woken: usize,
 }
 
@@ -101,8 +101,9 @@ fn publish(
                 Protocol::Resp3 => &mut resp3,
             };
             let frame = frame.get_or_insert_with(|| Rc::from(publication.encode(pattern, protocol)));
-            published.woken += usize::from(peer.inbox.is_empty());
+            published.woken += usize::from(!peer.called.get());
             published.bytes += peers.deliver(&peer, frame, promised, limit);
         }
     }
+    shard.mail.notify_one();
 }

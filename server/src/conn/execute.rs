@@ -9,7 +9,7 @@ use idem_protocol::resp::decode::Step;
 use idem_protocol::resp::encode::Reply;
 
 use super::deeds::{Caller, Published};
-use super::{BACKPRESSURE_BYTES, Connection, Stopped, deeds};
+use super::{BACKPRESSURE_BYTES, Connection, MESSAGES_UNSENT_BYTES_MAX, Stopped, deeds};
 use crate::clock::boot_time;
 use crate::inbox::{Inbox, Poured};
 use crate::peer::{DropReason, SaveResult};
@@ -23,7 +23,7 @@ fn pour(inbox: &Inbox, replies: &mut Replies) -> Option<Stopped> {
     if inbox.is_empty() {
         return None;
     }
-    match inbox.pour(replies, BACKPRESSURE_BYTES) {
+    match inbox.pour(replies, MESSAGES_UNSENT_BYTES_MAX) {
         Poured::All => None,
         Poured::Full => Some(Stopped::Backpressure),
         Poured::Turn => Some(Stopped::Turn),
@@ -44,6 +44,13 @@ impl Connection {
         if let Some(stopped) = pour(&self.peer.inbox, &mut self.replies) {
             self.stopped = stopped;
             return;
+        }
+        if self.published {
+            if self.shard.core.borrow().peers.has_mail() {
+                self.stopped = Stopped::Turn;
+                return;
+            }
+            self.published = false;
         }
         if self.saving {
             match self.peer.take_saved() {
@@ -174,6 +181,7 @@ impl Connection {
                 let woken = published.woken;
                 deeds::carry_out(core, &self.shard, caller, &mut published);
                 stretch.note_woken(published.woken - woken);
+                self.published |= published.woken > 0;
             }
             let lap = match core.node.slow_from_usec() {
                 None => Lap::default(),

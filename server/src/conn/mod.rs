@@ -46,6 +46,9 @@ const BACKPRESSURE_BYTES: usize = 1 << 20;
 /// whole pipeline before it reads the first reply would otherwise wait for the server, and the server for it.
 const READ_AHEAD_BYTES_MAX: usize = 16 << 20;
 
+/// With more unsent than this, messages from others stay in a client's inbox: there their bytes are kept once for all who get them.
+const MESSAGES_UNSENT_BYTES_MAX: usize = 256 << 10;
+
 /// The places of arguments that a decoder may hold between commands, in bytes; it was more when the last one had a million.
 const DECODER_BYTES_KEPT: usize = 16 << 10;
 
@@ -85,6 +88,8 @@ struct Connection {
     turn: Turn,
     /// A SAVE waits for its snapshot.
     saving: bool,
+    /// It has published: it goes on when those who get it have been woken.
+    published: bool,
     /// The command that waits does so for the end of a pause.
     held: bool,
     /// The peer sends no more.
@@ -112,6 +117,7 @@ pub async fn serve(shard: Rc<Shard>, socket: Socket, peer: Rc<Peer>) {
         stopped: Stopped::NeedsInput,
         turn: Turn::default(),
         saving: false,
+        published: false,
         held: false,
         at_end: false,
         arrived: None,
@@ -180,7 +186,7 @@ impl Connection {
                     self.yield_turn().await;
                     continue;
                 }
-                Stopped::Backpressure if self.replies.unsent_bytes() <= BACKPRESSURE_BYTES => continue,
+                Stopped::Backpressure if self.has_room() => continue,
                 Stopped::NeedsInput | Stopped::Ended if self.ends() && self.replies.is_empty() => {
                     return Ok(None);
                 }
@@ -203,6 +209,16 @@ impl Connection {
     /// Whether memory has to come back before this connection may take more: others are marked and have not gone yet.
     fn others_have_to_go(&self) -> bool {
         self.shard.core.borrow().peers.are_over_limit()
+    }
+
+    /// Whether enough of the replies has left for what comes next: messages, or commands.
+    fn has_room(&self) -> bool {
+        self.replies.unsent_bytes()
+            <= if self.peer.inbox.is_empty() {
+                BACKPRESSURE_BYTES
+            } else {
+                MESSAGES_UNSENT_BYTES_MAX
+            }
     }
 
     /// Lets everybody else who is ready go first.

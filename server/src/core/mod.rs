@@ -314,6 +314,8 @@ pub struct Shard {
     pub traffic: Rc<Traffic>,
     /// [`Event::Work`] for the core loop.
     pub commit_wanted: Notify,
+    /// Somebody got a message: for the task that wakes them.
+    pub mail: Notify,
     /// The listener is to stop.
     pub stop: Notify,
     stopping: Cell<bool>,
@@ -329,6 +331,7 @@ impl Shard {
             places: Places::new(Bounds::within(descriptors_allowed(), options.get().maxclients)),
             options,
             commit_wanted: Notify::new(),
+            mail: Notify::new(),
             stop: Notify::new(),
             stopping: Cell::new(false),
         })
