@@ -36,6 +36,8 @@ pub struct Peers {
     barrier_listeners: Vec<Rc<Peer>>,
     /// Peers who got messages and are to be woken, in this order; each at most once (`Peer::called`).
     mail: VecDeque<Rc<Peer>>,
+    /// How many were ever put on that list.
+    mail_called: u64,
     /// Peers whose next command waits for the log: for space, or for the open group to leave.
     log_waiters: Vec<Rc<Peer>>,
     /// Peers whose next command is held by a pause, by their places.
@@ -58,6 +60,7 @@ impl Peers {
             barrier_listeners: Vec::new(),
             barrier_waiters_before: 0,
             mail: VecDeque::new(),
+            mail_called: 0,
             log_waiters: Vec::new(),
             held: BTreeMap::new(),
             tickets: 0,

@@ -3,7 +3,7 @@
 //! A message to a thousand connections makes a thousand tasks ready at once, and each makes a system call when it has its
 //! turn. Everybody else would have to wait for all of them, several times on the way of one command to the disk and back.
 //! So they are woken a few at a time, and between two such handfuls whoever else is ready has a turn. A publisher goes on
-//! when the last one has been woken: what it causes is done before it causes more.
+//! when the last one whom it called has been woken: what it causes is done before it causes more.
 
 use std::rc::Rc;
 

@@ -45,12 +45,12 @@ impl Connection {
             self.stopped = stopped;
             return;
         }
-        if self.published {
-            if self.shard.core.borrow().peers.has_mail() {
+        if let Some(end) = self.published {
+            if !self.shard.core.borrow().peers.has_handed_out(end) {
                 self.stopped = Stopped::Turn;
                 return;
             }
-            self.published = false;
+            self.published = None;
         }
         if self.saving {
             match self.peer.take_saved() {
@@ -181,7 +181,9 @@ impl Connection {
                 let woken = published.woken;
                 deeds::carry_out(core, &self.shard, caller, &mut published);
                 stretch.note_woken(published.woken - woken);
-                self.published |= published.woken > 0;
+                if published.bytes > 0 {
+                    self.published = Some(core.peers.mail_end());
+                }
             }
             let lap = match core.node.slow_from_usec() {
                 None => Lap::default(),

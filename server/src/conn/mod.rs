@@ -88,8 +88,8 @@ struct Connection {
     turn: Turn,
     /// A SAVE waits for its snapshot.
     saving: bool,
-    /// It has published: it goes on when those who get it have been woken.
-    published: bool,
+    /// It has published: it goes on when all up to this place have been woken.
+    published: Option<u64>,
     /// The command that waits does so for the end of a pause.
     held: bool,
     /// The peer sends no more.
@@ -117,7 +117,7 @@ pub async fn serve(shard: Rc<Shard>, socket: Socket, peer: Rc<Peer>) {
         stopped: Stopped::NeedsInput,
         turn: Turn::default(),
         saving: false,
-        published: false,
+        published: None,
         held: false,
         at_end: false,
         arrived: None,

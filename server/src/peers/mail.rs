@@ -44,13 +44,21 @@ impl Peers {
         self.set_buffers(peer, input_bytes, output_bytes);
         if !peer.called.replace(true) {
             self.mail.push_back(Rc::clone(peer));
+            self.mail_called += 1;
         }
         cost
     }
 
-    /// Whether somebody who got a message has not been woken yet.
-    pub fn has_mail(&self) -> bool {
-        !self.mail.is_empty()
+    /// The place behind all who have got messages so far, for [`Peers::has_handed_out`].
+    pub fn mail_end(&self) -> u64 {
+        self.mail_called
+    }
+
+    /// Whether all before a place have been woken. Who waits for this waits for those that it called itself, and not for what
+    /// others publish meanwhile.
+    pub fn has_handed_out(&self, end: u64) -> bool {
+        let waiting = u64::try_from(self.mail.len()).unwrap_or(u64::MAX);
+        self.mail_called.saturating_sub(waiting) >= end
     }
 
     /// Wakes some of those who got messages; whether there are more.
@@ -62,6 +70,6 @@ impl Peers {
             peer.called.set(false);
             peer.wake();
         }
-        self.has_mail()
+        !self.mail.is_empty()
     }
 }

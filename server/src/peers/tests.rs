@@ -285,18 +285,25 @@ fn mail_is_handed_out_in_handfuls() {
     let mut peers = Peers::new(1 << 20);
     let all: Vec<_> = (0..40).map(|_| peers.add(address(), Instant::now())).collect();
     let frame: Rc<[u8]> = Rc::from(*b"x");
-    assert!(!peers.has_mail() && !peers.hand_out());
+    assert!(peers.has_handed_out(peers.mail_end()) && !peers.hand_out());
     for _ in 0..3 {
         for peer in &all {
             peers.deliver(peer, &frame, Lsn::ZERO, 1 << 20);
         }
     }
+    let end = peers.mail_end();
     assert!(peers.hand_out(), "there are more");
+    assert!(!peers.has_handed_out(end));
     let called = |peers: &[Rc<Peer>]| peers.iter().filter(|peer| peer.called.get()).count();
     assert_eq!((called(&all), called(&all[32..])), (8, 8));
     // One that has been woken gets another message: behind the others.
     peers.deliver(&all[0], &frame, Lsn::ZERO, 1 << 20);
-    assert!(!peers.hand_out());
+    assert!(!peers.has_handed_out(end) && !peers.hand_out());
+    assert!(peers.has_handed_out(end));
+    // What others publish meanwhile is nothing to wait for.
+    peers.deliver(&all[5], &frame, Lsn::ZERO, 1 << 20);
+    assert!(peers.has_handed_out(end) && !peers.has_handed_out(peers.mail_end()));
+    peers.hand_out();
     assert_eq!(called(&all), 0);
 }
 
