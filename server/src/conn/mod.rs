@@ -12,6 +12,8 @@
 //! * A connection waits for nobody but its own disk group and its own peer: a slow peer is dropped by the sweep of
 //!   [`Peers`](crate::peers::Peers) or by its output limit, and costs the others nothing meanwhile. (When all buffers are
 //!   over their limit, it waits until those that are dropped for it have let go of their memory: one turn of theirs.)
+//!   Who has published goes on once those who get it have been woken, which takes a turn of everybody for each handful of
+//!   them, whatever they then do with it.
 //! * A command that has to wait for log space stays in the read buffer and is decided again; the commands behind it wait
 //!   with it, so that a session's order is kept.
 
