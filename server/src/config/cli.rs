@@ -8,8 +8,9 @@ use clap::{Arg, ArgAction, Command, value_parser};
 use super::ConfigError;
 use super::options::Options;
 use super::table::{ABSENT, OPTIONS};
+use super::words::{Offering, words};
 
-/// What can be generated with the hidden `--generate`.
+/// What can be generated with `--generate`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generate {
     /// A completion script for this shell.
@@ -64,6 +65,7 @@ pub fn command() -> Command {
         let mut arg = Arg::new(row.name)
             .long(row.name)
             .value_name(row.value)
+            .value_parser(Offering(words(row)))
             .allow_negative_numbers(true)
             .help(format!("{} [default: {}]", row.help, row.default));
         if row.switch {
@@ -91,7 +93,7 @@ pub fn command() -> Command {
             .value_parser(clap::builder::PossibleValuesParser::new(
                 GENERATE.iter().map(|(word, _)| *word),
             ))
-            .hide(true),
+            .help("Writes shell completions or the man page to stdout, and ends"),
     )
 }
 

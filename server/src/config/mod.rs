@@ -8,6 +8,7 @@ pub mod options;
 pub mod settings;
 pub mod size;
 pub mod table;
+pub mod words;
 
 use std::fmt;
 
