@@ -30,6 +30,7 @@ macro_rules! eprintln {
     }};
 }
 
+mod args_common;
 mod chain;
 mod cli;
 mod cmd;

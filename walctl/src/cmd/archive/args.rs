@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::args_common::{Consent, Form};
+
 const HELP: &str = "\
 Copied are segments that have a successor, and snapshots that end within them, each checked before it gets its name. \
 The segment that is being written is copied once it is full: until then the store lags behind by up to one segment. What \
@@ -43,15 +45,9 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) check: bool,
 
-    /// Shows what would be copied, and copies nothing.
-    #[arg(long)]
-    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
 
-    /// Does not ask; needed when stdin is no terminal.
-    #[arg(long)]
-    pub(crate) yes: bool,
-
-    /// JSON Lines.
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) form: Form,
 }
