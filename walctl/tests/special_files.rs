@@ -52,7 +52,8 @@ fn newest(below: &str) -> String {
 #[test]
 fn a_judged_segment_or_the_control_file_is_a_read_error_to_walctl_and_to_the_server() {
     for (kind, replace) in KINDS {
-        for name in ["control".to_owned(), newest("wal")] {
+        let begin = "wal/00000000000000010981.wal".to_owned();
+        for name in ["control".to_owned(), begin, newest("wal")] {
             let directory = directory(&name, replace);
             let judged = judge(
                 &DiskStorage::open(directory.path()).unwrap(),
@@ -62,8 +63,11 @@ fn a_judged_segment_or_the_control_file_is_a_read_error_to_walctl_and_to_the_ser
             assert_eq!(judged.row, Row::I, "{kind} as {name}");
             let output = output_in_time(command(&["verify", directory.path().to_str().unwrap(), "--json"]));
             assert_eq!(code(&output), 9, "{kind} as {name}: {}", stderr(&output));
-            let verdict = objects(&output).pop().unwrap();
+            let mut findings = objects(&output);
+            let verdict = findings.pop().unwrap();
             assert_eq!(verdict["file"], name);
+            let reasons = findings.iter().filter(|line| line["letter"] == "I");
+            assert_eq!(reasons.count(), 1, "{kind} as {name}: {findings:?}");
             let reason = verdict["reason"].as_str().unwrap();
             assert!(reason.contains(kind), "{kind} as {name}: {reason}");
         }

@@ -135,10 +135,11 @@ impl<'a, S: Storage> Pass<'a, S> {
 
     fn read_failed(&mut self, what: &str, dir: Dir, name: &str, error: &dyn std::fmt::Display) {
         let message = format!("{what} cannot be read: {error}");
-        self.note(
-            Row::I,
-            Finding::new(FindingKind::Row(Row::I), message).at(dir, name, 0),
-        );
+        let finding = Finding::new(FindingKind::Row(Row::I), message).at(dir, name, 0);
+        // What cannot even be opened is met again where its frames would be read.
+        if !self.findings.contains(&finding) {
+            self.note(Row::I, finding);
+        }
     }
 
     pub(super) fn run(mut self, sink: &mut dyn Sink) -> Outcome {
