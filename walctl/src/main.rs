@@ -31,6 +31,7 @@ macro_rules! eprintln {
 }
 
 mod args_common;
+mod args_common;
 mod chain;
 mod cli;
 mod cmd;

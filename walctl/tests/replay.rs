@@ -160,7 +160,13 @@ fn a_time_since_the_newest_record_is_the_end_of_the_log_and_one_to_come_is_none(
     // A record without a later mark may not be on disk.
     log.group(&[(8000, 0, string(b"b", b"2"))]);
     let target = ["--to-time", "2026-01-01T00:00:09Z"];
-    check_refused(log.path(), &target, 1, &["being synced"]);
+    check_refused(log.path(), &target, 1, &["being synced", "--to-lsn"]);
+    check_refused(
+        log.path(),
+        &["--to-lsn", &log.end().to_string()],
+        1,
+        &["being synced"],
+    );
     // The seal comes while it is waited for.
     let end = log.end();
     let (sender, receiver) = std::sync::mpsc::channel();
@@ -466,6 +472,10 @@ fn an_end_that_a_start_cuts_off_is_no_part_of_the_state_and_a_note() {
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     assert!(stderr(&output).contains("E UNPROVEN_TAIL"), "{}", stderr(&output));
     assert_eq!(objects(&output)[0]["lsn"], end.get());
+    let output = replay(log.path(), &["--json", "--to-time", &now_ms().to_string()]);
+    assert_eq!(objects(&output)[0]["lsn"], end.get());
+    let said = stderr(&output);
+    assert!(said.contains("the log has no record after lsn"), "{said}");
 }
 
 #[test]

@@ -16,7 +16,7 @@ use crate::view::View;
 /// How often a directory is read again because a server changed it meanwhile.
 const ATTEMPTS: usize = 5;
 /// How often, and after which time, because a server has not synced yet what it has written. A log that rests is sealed
-/// within less than a second, unless its server syncs only when it stops.
+/// within less than a second, unless its server syncs only when it stops, or nothing but a time was written.
 const WAITS: usize = 10;
 const WAIT: Duration = Duration::from_millis(200);
 /// A live log may still get records of a time that is no longer ago than this.
@@ -49,8 +49,14 @@ impl Rebuilt {
         let (letter, word) = (judgement.letter(), judgement.verdict.word());
         let mut notes = Vec::new();
         if let Some(target) = self.quiet_since {
+            // What a start cuts off may have been on its way to become a record.
+            let nothing = if judgement.row.cuts() {
+                "the log has no record"
+            } else {
+                "nothing was written"
+            };
             notes.push(format!(
-                "nothing was written after lsn {}, {}, so this is the state at {}, too",
+                "{nothing} after lsn {}, {}, so this is the state at {}, too",
                 self.state.lsn(),
                 Time::from(self.state.time()),
                 Time::from(target)
@@ -158,7 +164,7 @@ fn now() -> UnixMs {
 
 fn still_unsynced(until: Until, mark: Lsn) -> String {
     format!(
-        "what was written by {} is being synced; --to-lsn {mark} is on disk. Try again in a moment (with appendfsync no: \
+        "what was written up to {} is being synced; --to-lsn {mark} is on disk. Try again in a moment (with appendfsync no: \
          after the server has stopped)",
         refusal::words(until)
     )
@@ -207,6 +213,9 @@ impl Reading {
                     return Err(Failure::usage(format!(
                         "lsn {target} is within the record from {begin} to {end}: either of these is a position"
                     )));
+                }
+                if self.live && !refuses && lsn == target && lsn > sound_to {
+                    return Ok(Settled::Wait(sound_to));
                 }
                 lsn == target && lsn <= sound_to
             }

@@ -16,7 +16,9 @@ does one that goes on after a gap. Every command of walctl reads such a director
 refuses it. Nothing is ever removed from a store.
 
 --json prints one object a file, and a last one with the totals; \"restorable\" is false while no snapshot is in the archive \
-and the archived log does not begin at lsn 0.
+and the archived log does not begin at lsn 0. With --check, an object with \"finding\", \"file\" and \"remedy\" stands before \
+it for each file that is not what was archived. The remedy is a command: where DIR has the file still, the one that copies \
+it back.
 
 Examples:
   walctl archive /var/lib/idemd --into /mnt/backup/idemd --dry-run
