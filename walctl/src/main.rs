@@ -31,7 +31,6 @@ macro_rules! eprintln {
 }
 
 mod args_common;
-mod args_common;
 mod chain;
 mod cli;
 mod cmd;

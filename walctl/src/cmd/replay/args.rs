@@ -50,7 +50,7 @@ pub(crate) struct Args {
     pub(crate) to_time: Option<UnixMs>,
 
     /// Prints what is under this key instead of the totals.
-    #[arg(long, value_name = "KEY", value_parser = parse::bytes, allow_hyphen_values = true)]
+    #[arg(long, value_name = "KEY", value_parser = parse::bytes(), allow_hyphen_values = true)]
     pub(crate) key: Option<Bytes>,
 
     /// With --key: only in this database, instead of in each.
