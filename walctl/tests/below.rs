@@ -260,3 +260,34 @@ fn a_log_that_is_refused_above_is_read_below_all_the_same() {
     let verdict = objects(&output).pop().unwrap();
     assert_eq!(verdict["below"]["findings"], 1);
 }
+
+#[test]
+fn whatever_meets_damage_there_names_the_command_that_finds_it() {
+    let (log, other) = (long(), long());
+    let path = &log.segments()[1];
+    let bytes = std::fs::read(path).unwrap();
+    let at = find(&bytes, &[b'v'; 64]);
+    change(path, |bytes| bytes[at] ^= 1);
+    let out = tempfile::tempdir().unwrap();
+    let into = |name: &str| out.path().join(name).to_str().unwrap().to_owned();
+    let (dir, new, store) = (log.path().to_str().unwrap(), into("new"), into("store"));
+    let lost = records(other.path())[4].end.to_string();
+    for arguments in [
+        &["dump", dir][..],
+        &["dump", dir, "--past-damage"],
+        &["stat", dir],
+        &["history", dir, "key-1"],
+        &["diff", dir, other.path().to_str().unwrap()],
+        &["replay", dir, "--to-lsn", &lost],
+        &["restore", dir, "--to-lsn", &lost, "--into", &new, "--yes"],
+        &["archive", dir, "--into", &store, "--yes"],
+    ] {
+        let output = walctl(arguments);
+        let said = stderr(&output);
+        assert_ne!(code(&output), 0, "{arguments:?}");
+        assert!(
+            said.contains(&format!("walctl verify --deep {dir}\n")),
+            "{arguments:?}: {said}"
+        );
+    }
+}

@@ -24,6 +24,8 @@ pub(crate) struct Refusal {
     reasons: Vec<String>,
     verdict: Option<Verdict>,
     spans: Vec<Span>,
+    /// Whether the verdict is on log that a start does not read, of which `walctl verify` says nothing.
+    is_below: bool,
     is_archive: bool,
     is_nothing: bool,
 }
@@ -102,6 +104,7 @@ impl Refusal {
                 end_lsn: judgement.end_lsn.get(),
             }),
             spans: salvage.spans,
+            is_below: !is_whole,
             is_archive: is_archive(view),
             is_nothing: false,
         }
@@ -115,6 +118,7 @@ impl Refusal {
             reasons: Vec::new(),
             verdict: None,
             spans: Vec::new(),
+            is_below: false,
             is_archive: false,
             is_nothing: true,
         }
@@ -159,6 +163,7 @@ impl Refusal {
             reasons,
             verdict: None,
             spans: span.into_iter().collect(),
+            is_below: false,
             is_archive,
             is_nothing: false,
         }
@@ -216,7 +221,8 @@ impl Refusal {
                 ),
                 None => "no state can be made of what is there".to_owned(),
             });
-            lines.push(format!("for the whole verdict: walctl verify {dir}"));
+            let deep = if self.is_below { "--deep " } else { "" };
+            lines.push(format!("for all that is wrong: walctl verify {deep}{dir}"));
         }
         let is_early = self.spans.first().is_none_or(|first| first.from.0 > Lsn::ZERO);
         if !self.is_archive && (self.verdict.is_some() || is_early) {

@@ -11,6 +11,7 @@ use super::copy::{self, Copied};
 use super::plan::Plan;
 use super::report::Totals;
 use crate::exit::Failure;
+use crate::log_end::Complaint;
 use crate::store::{self, Manifest};
 use crate::view::View;
 
@@ -19,7 +20,7 @@ pub(super) enum Done {
     /// Everything is archived.
     Copied(Totals),
     /// What came before the damage is archived.
-    Damaged(Totals, String),
+    Damaged(Totals, Complaint),
     /// Something went from the source; what came before it is archived.
     Gone,
 }

@@ -26,6 +26,7 @@ use self::execute::{Done, execute};
 use self::plan::plan;
 use crate::confirm;
 use crate::exit::{Exit, Failure};
+use crate::log_end;
 use crate::output::{self, Out};
 use crate::progress::Meter;
 use crate::store;
@@ -110,11 +111,8 @@ fn archive(args: &Args) -> Result<Exit, Failure> {
         let (totals, exit) = match execute(&view, &mut plan)? {
             Done::Copied(totals) => (totals, Exit::Clean),
             Done::Damaged(totals, what) => {
-                eprintln!(
-                    "walctl: {}: {what}\nwalctl: for the verdict: walctl verify {}",
-                    args.dir.display(),
-                    args.dir.display()
-                );
+                let advice = log_end::advice(&view, &args.dir, what.file.as_deref());
+                eprintln!("walctl: {}: {}\nwalctl: {advice}", args.dir.display(), what.words);
                 (totals, Exit::Rot)
             }
             Done::Gone => continue,
