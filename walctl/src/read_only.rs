@@ -62,32 +62,24 @@ macro_rules! refuse_writes {
 
 pub(crate) use {refuse_changes, refuse_writes};
 
+/// For tests: whatever would write is refused by `storage` and by `file` of it.
 #[cfg(test)]
-mod tests {
-    use std::io;
-
-    use idem_wal::storage::{Dir, Storage, StorageFile};
-
-    /// Whatever would write is refused by `storage` and by `file` of it.
-    pub(crate) fn check<S: Storage>(storage: &S, file: &S::File) {
-        let refusals = [
-            storage.open_write(Dir::Wal, "a").err(),
-            storage.create(Dir::Wal, "b").err(),
-            storage.rename(Dir::Wal, "a", "b").err(),
-            storage.remove(Dir::Wal, "a").err(),
-            storage.sync_dir(Dir::Wal).err(),
-            storage.create_dir(Dir::Snap).err(),
-            file.write_at(0, b"x").err(),
-            file.sync_data().err(),
-            file.sync_all().err(),
-            file.set_len(0).err(),
-        ];
-        for refusal in refusals {
-            let kind = refusal.expect("it would write").kind();
-            assert_eq!(kind, io::ErrorKind::ReadOnlyFilesystem);
-        }
+pub(crate) fn check<S: idem_wal::storage::Storage>(storage: &S, file: &S::File) {
+    use idem_wal::storage::{Dir, StorageFile};
+    let refusals = [
+        storage.open_write(Dir::Wal, "a").err(),
+        storage.create(Dir::Wal, "b").err(),
+        storage.rename(Dir::Wal, "a", "b").err(),
+        storage.remove(Dir::Wal, "a").err(),
+        storage.sync_dir(Dir::Wal).err(),
+        storage.create_dir(Dir::Snap).err(),
+        file.write_at(0, b"x").err(),
+        file.sync_data().err(),
+        file.sync_all().err(),
+        file.set_len(0).err(),
+    ];
+    for refusal in refusals {
+        let kind = refusal.expect("it would write").kind();
+        assert_eq!(kind, io::ErrorKind::ReadOnlyFilesystem);
     }
 }
-
-#[cfg(test)]
-pub(crate) use self::tests::check;

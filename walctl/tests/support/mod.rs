@@ -12,6 +12,7 @@ pub mod golden;
 pub mod histories;
 pub mod memory;
 pub mod rebuild;
+pub mod repairs;
 pub mod snapshots;
 
 use std::collections::BTreeMap;
