@@ -47,6 +47,9 @@ pub(crate) struct Shown<'a>(pub(crate) &'a str);
 impl fmt::Display for Shown<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut rest = self.0;
+        if rest.is_ascii() {
+            return f.write_str(rest);
+        }
         while let Some((at, character)) = rest.char_indices().find(|(_, character)| deceives(*character)) {
             let (before, after) = rest.split_at(at);
             f.write_str(before)?;

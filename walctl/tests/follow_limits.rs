@@ -77,6 +77,16 @@ fn a_time_that_is_over_ends_it_on_a_log_where_nothing_is_written() {
     let one = Follow::start(log.path(), &["--to-time", &past]);
     one.expect(&["EpochStart", "a", "Clock"]);
     assert_eq!(one.end(), (0, Vec::new()));
+    // A server that has started and is asked for nothing.
+    log.reopen();
+    let one = Follow::start(log.path(), &["--to-time", &past]);
+    one.expect(&["EpochStart", "a", "Clock", "EpochStart"]);
+    let asked = std::time::Instant::now();
+    assert_eq!(one.end(), (0, Vec::new()));
+    assert!(
+        asked.elapsed() < Duration::from_secs(9),
+        "it waited as for a slow disk"
+    );
 }
 
 #[test]

@@ -40,7 +40,7 @@ sees that the lsn does not rise.
 
 With --to-lsn it ends when the log has reached that position; at once when it is there already. With --to-time it ends at \
 the first record of a later time; where nothing is written, when that time is over by this machine's clock: by a second \
-when the log is sealed (a server does that 100 ms after the last record) or no server has it, otherwise (appendfsync no) by \
+when the log is sealed (a server does that 100 ms after the last record), its server has written nothing yet, or none has it, otherwise (appendfsync no) by \
 ten seconds in which nothing came.
 
 With damage, what is good before it is printed, and stderr has file, offset and lsn; walctl verify says what it is. \

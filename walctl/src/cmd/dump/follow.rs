@@ -7,7 +7,7 @@
 //!
 //! A limit of time ends it also where nothing is written: a record is given its time before it is written, so one of an
 //! earlier time can still come when that time has passed, but not for long. A log that is *covered* (everything in it but
-//! records of nothing but the time stands before a seal) owes nothing; one that is not may be waiting for a slow disk.
+//! records of nothing but the time stands before a seal or the begin of an epoch) owes nothing; one that is not may be waiting for a slow disk.
 
 use std::collections::VecDeque;
 use std::io;
@@ -114,12 +114,17 @@ impl Follower {
     /// Looks at a frame that was read, whether it is printed or not.
     pub(super) fn pass(&mut self, frame: &Frame<'_>) {
         let header = &frame.header;
-        let is_clock = |raw: RawRecord<'_>| raw.opcode == Opcode::Clock.to_byte();
         if header.seal {
             self.is_covered = header.synced >= header.lsn;
-        } else if !frame_records("", *frame).all(|record| is_clock(record.raw)) {
-            // Behind a group of nothing else no seal is written.
-            self.is_covered = false;
+        }
+        for record in frame_records("", *frame) {
+            match Opcode::from_byte(record.raw.opcode) {
+                // Behind a group of nothing else no seal is written.
+                Some(Opcode::Clock) => {}
+                // Everything before it is on the disk, and no client is served before it is.
+                Some(Opcode::EpochStart) => self.is_covered = true,
+                _ => self.is_covered = false,
+            }
         }
     }
 
