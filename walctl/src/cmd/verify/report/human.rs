@@ -120,23 +120,30 @@ fn write_finding(out: &mut Out, finding: &Finding, decides: bool) -> io::Result<
     writeln!(out, "    {}", numbers.join(", "))
 }
 
+/// `1 record`, `2 records`.
+fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
+
+fn findings(count: u64) -> String {
+    match count {
+        0 => "nothing is wrong".to_owned(),
+        count => counted(count, "finding"),
+    }
+}
+
 /// What the replay found, and what it judged.
 fn write_deep(out: &mut Out, deep: &Deep) -> io::Result<()> {
     let paint = out.paint();
     let tone = if deep.count == 0 { Tone::Good } else { Tone::Bad };
-    let findings = match deep.count {
-        0 => "nothing is wrong".to_owned(),
-        1 => "1 finding".to_owned(),
-        count => format!("{count} findings"),
-    };
     writeln!(
         out,
-        "\ndeep      {}: {} records from lsn {} to {}, {} snapshots compared",
-        paint.tone(tone, findings),
-        deep.records,
+        "\ndeep      {}: {} from lsn {} to {}, {} compared",
+        paint.tone(tone, findings(deep.count)),
+        counted(deep.records, "record"),
         deep.from,
         deep.to,
-        deep.snapshots
+        counted(deep.snapshots, "snapshot")
     )?;
     for found in &deep.findings {
         write!(out, "  lsn {}", found.lsn)?;
@@ -163,18 +170,14 @@ fn write_deep(out: &mut Out, deep: &Deep) -> io::Result<()> {
 /// What is wrong with the log that a start does not read.
 fn write_below(out: &mut Out, below: &Below, is_first: bool) -> io::Result<()> {
     let paint = out.paint();
-    let (tone, findings) = match below.count {
-        0 => (Tone::Good, "nothing is wrong".to_owned()),
-        1 => (Tone::Bad, "1 finding".to_owned()),
-        count => (Tone::Bad, format!("{count} findings")),
-    };
+    let tone = if below.count == 0 { Tone::Good } else { Tone::Bad };
     writeln!(
         out,
-        "{}below     {}: {} records in {} segments that a start does not read",
+        "{}below     {}: {} in {} that a start does not read",
         if is_first { "\n" } else { "" },
-        paint.tone(tone, findings),
-        below.records,
-        below.segments
+        paint.tone(tone, findings(below.count)),
+        counted(below.records, "record"),
+        counted(below.segments, "segment")
     )?;
     for finding in &below.findings {
         write_finding(out, finding, true)?;
