@@ -167,6 +167,9 @@ fn a_time_since_the_newest_record_is_the_end_of_the_log_and_one_to_come_is_none(
         1,
         &["being synced"],
     );
+    // Of a time to come nothing is synced, and nothing is waited for.
+    let target = ["--to-time", "2100-01-01T00:00:00Z"];
+    check_refused(log.path(), &target, 1, &["outside of the log"]);
     // The seal comes while it is waited for.
     let end = log.end();
     let (sender, receiver) = std::sync::mpsc::channel();

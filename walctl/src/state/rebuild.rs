@@ -219,7 +219,7 @@ impl Reading {
                 }
                 lsn == target && lsn <= sound_to
             }
-            Until::Time(target) if !refuses && lsn > sound_to => {
+            Until::Time(target) if !refuses && lsn > sound_to && !self.is_to_come(target) => {
                 // No seal follows a group with nothing but times in it, and it leaves every state as it was.
                 let is_due = target <= self.judgement.log_time || self.is_past(target);
                 return Ok(if self.changed_to <= sound_to && is_due && sound_to > Lsn::ZERO {
@@ -257,6 +257,11 @@ impl Reading {
         } else {
             Settled::Outside(Box::new(judgement))
         })
+    }
+
+    /// Whether the time is later than all that is known of the log, and has not come yet.
+    fn is_to_come(&self, target: UnixMs) -> bool {
+        self.left_out.is_none() && target > self.judgement.log_time && self.now.is_none_or(|now| target > now)
     }
 
     /// Whether no record of `target` or earlier can come any more.
