@@ -93,7 +93,10 @@ impl Storage for View {
             Err(error)
                 if error.kind() == io::ErrorKind::NotFound && dir == Dir::Root && name == CONTROL_NAME =>
             {
-                self.disk.open(dir, store::CONTROL_NAME).map_err(|_| error)
+                match self.disk.open(dir, store::CONTROL_NAME) {
+                    Err(other) if other.kind() == io::ErrorKind::NotFound => Err(error),
+                    other => other,
+                }
             }
             other => other,
         };

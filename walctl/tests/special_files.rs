@@ -152,3 +152,21 @@ fn the_data_directory_and_a_snapshot_that_is_named_may_be_anything_too() {
         }
     }
 }
+
+#[test]
+fn a_directory_of_the_log_may_be_something_else_too_and_is_named() {
+    for (kind, replace) in KINDS {
+        if kind == "a directory" {
+            continue;
+        }
+        for name in ["wal", "snap"] {
+            let directory = tempfile::Builder::new().prefix("w").tempdir().unwrap();
+            golden::copy("two-snapshots", directory.path());
+            std::fs::remove_dir_all(directory.path().join(name)).unwrap();
+            replace(&directory.path().join(name));
+            let output = output_in_time(command(&["verify", directory.path().to_str().unwrap(), "--json"]));
+            let verdict = objects(&output).pop().unwrap();
+            assert_eq!((code(&output), &verdict["file"]), (9, &name.into()), "{kind}");
+        }
+    }
+}

@@ -144,14 +144,17 @@ impl<'a, S: Storage> Pass<'a, S> {
 
     pub(super) fn run(mut self, sink: &mut dyn Sink) -> Outcome {
         let found = inventory::read_control(self.storage);
-        let listed = inventory::list_segments(self.storage).and_then(|segments| {
-            let snapshots = snapshot::list(self.storage)?;
-            Ok((segments, snapshots))
-        });
+        let in_dir = |dir: Dir| move |error| (dir, error);
+        let listed = inventory::list_segments(self.storage)
+            .map_err(in_dir(Dir::Wal))
+            .and_then(|segments| {
+                let snapshots = snapshot::list(self.storage).map_err(in_dir(Dir::Snap))?;
+                Ok((segments, snapshots))
+            });
         let ((mut segments, strange), (starts, strange_snapshots)) = match listed {
             Ok(listed) => listed,
-            Err(error) => {
-                self.read_failed("the directory", Dir::Wal, "", &error);
+            Err((dir, error)) => {
+                self.read_failed("the directory", dir, "", &error);
                 return self.finish(&found, Snapshots::default(), None, None, None);
             }
         };
