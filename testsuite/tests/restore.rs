@@ -141,7 +141,10 @@ fn a_moment_since_the_last_record_of_a_resting_server_is_the_end_of_its_log() {
             .expect("walctl starts");
         assert_eq!(output.status.code(), Some(1));
         let refused: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one object");
-        assert!(refused["ranges"][0]["to_lsn"].as_u64() >= lsn.parse().ok(), "{refused}");
+        assert!(
+            refused["ranges"][0]["to_lsn"].as_u64() >= lsn.parse().ok(),
+            "{refused}"
+        );
     }
 }
 
