@@ -38,7 +38,7 @@ restarts of the server. A start after a loss of power, going back to another his
 was printed: stderr says from which lsn on, and what is there now is printed from that lsn on. A reader of the lines \
 sees that the lsn does not rise.
 
-With --to-lsn it ends when the log has reached that position; at once when it is there already. With --to-time it ends at \
+With --follow and --to-lsn it ends when the log has reached that position; at once when it is there already. With --to-time it ends at \
 the first record of a later time; where nothing is written, when that time is over by this machine's clock: by a second \
 when the log is sealed (a server does that 100 ms after the last record), its server has written nothing yet, or none has it, otherwise (appendfsync no) by \
 ten seconds in which nothing came.
