@@ -251,6 +251,29 @@ fn a_repair_that_stopped_is_finished_by_the_same_command_or_taken_back() {
 }
 
 #[test]
+fn a_backup_in_the_directory_moves_along_with_it() {
+    let log = without_control();
+    let place = tempfile::tempdir().unwrap();
+    let (dir, moved) = (place.path().join("data"), place.path().join("moved"));
+    copied(log.path(), &dir);
+    let before = tree(&dir);
+    let output = repair_dir(&dir, &["--plan", "control", "--yes", "--json"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    let done = objects(&output).pop().unwrap();
+    let backup = Path::new(done["backup"].as_str().unwrap()).file_name().unwrap();
+    fs::remove_file(dir.join("control")).unwrap();
+    fs::copy(dir.join(backup).join("mark"), dir.join("repair.incomplete")).unwrap();
+    fs::rename(&dir, &moved).unwrap();
+    let output = repair_dir(&moved, &["--plan", "control", "--yes"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(letter_of(&moved), "B");
+    assert_eq!(code(&undo(&moved.join(backup))), 0);
+    let mut after = tree(&moved);
+    after.retain(|path, _| !is_backup(path));
+    assert!(after == before, "{:?}\n{:?}", named(&before), named(&after));
+}
+
+#[test]
 fn without_its_backup_a_new_repair_is_begun() {
     let log = without_control();
     let dir = log.path();

@@ -46,7 +46,7 @@ pub(super) fn human(out: &mut Out, proposed: &Proposed<'_>) -> io::Result<()> {
         Proposal::Plan(plan) => write_plan(out, proposed, plan)?,
         Proposal::Advice(advice) => {
             writeln!(out, "\n{advice}")?;
-            write_elsewhere(out, proposed, "\nto restore", "          ")?;
+            write_elsewhere(out, proposed, "\nto restore:", "           ")?;
         }
         Proposal::Nothing => {}
     }
@@ -210,12 +210,14 @@ fn write_loss(out: &mut Out, proposed: &Proposed<'_>, plan: &Plan) -> io::Result
         return writeln!(out, "lost      nothing of the log");
     }
     let at_least = if loss.is_at_least() { "at least " } else { "" };
-    let beyond = if loss.is_open { "at least " } else { "" };
+    let range = match loss.is_open {
+        false => format!("lsn {} to {}", loss.from, loss.to),
+        true if loss.to > loss.from => format!("lsn {} to at least {}", loss.from, loss.to),
+        true => format!("from lsn {} on, nobody knows how much", loss.from),
+    };
     write!(
         out,
-        "lost      lsn {} to {beyond}{}: {} records that can still be read, {} bytes that cannot",
-        loss.from,
-        loss.to,
+        "lost      {range}: {} records that can still be read, {} bytes that cannot",
         loss.records,
         loss.unread_bytes()
     )?;

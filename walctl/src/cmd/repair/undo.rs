@@ -136,7 +136,7 @@ fn linked(target: &[u8], place: &str) -> Vec<u8> {
 
 fn overwrite(copied: &str, name: &str, offset: u64, sparse: &str) -> String {
     format!(
-        "dd if=\"$B/wal/{copied}\" of=\"$D/wal/{name}\" bs=1M seek={offset} oflag=seek_bytes \
+        "dd if=\"$B/wal/{copied}\" of=\"$D/wal/{name}\" bs=64K seek={offset} oflag=seek_bytes \
          conv=notrunc,fsync{sparse} status=none"
     )
 }
