@@ -250,8 +250,8 @@ fn a_repair_that_stopped_is_finished_by_the_same_command_or_taken_back() {
     check_interrupted(&junk_at_the_end(), "cut-tail", "G");
 }
 
-#[test]
-fn a_backup_in_the_directory_moves_along_with_it() {
+/// A repair with its backup in the directory stopped before its last change. `mark` makes the mark: directory, backup.
+fn check_moved(mark: impl Fn(&Path, &Path)) {
     let log = without_control();
     let place = tempfile::tempdir().unwrap();
     let (dir, moved) = (place.path().join("data"), place.path().join("moved"));
@@ -260,17 +260,36 @@ fn a_backup_in_the_directory_moves_along_with_it() {
     let output = repair_dir(&dir, &["--plan", "control", "--yes", "--json"]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     let done = objects(&output).pop().unwrap();
-    let backup = Path::new(done["backup"].as_str().unwrap()).file_name().unwrap();
+    let backup = Path::new(done["backup"].as_str().unwrap());
+    let name = backup.file_name().unwrap();
     fs::remove_file(dir.join("control")).unwrap();
-    fs::copy(dir.join(backup).join("mark"), dir.join("repair.incomplete")).unwrap();
+    mark(&dir, backup);
     fs::rename(&dir, &moved).unwrap();
+    let verdict = stdout(&walctl(&["verify", moved.to_str().unwrap()]));
+    assert!(verdict.contains("repair.incomplete"), "{verdict}");
     let output = repair_dir(&moved, &["--plan", "control", "--yes"]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     assert_eq!(letter_of(&moved), "B");
-    assert_eq!(code(&undo(&moved.join(backup))), 0);
+    mark(&moved, &moved.join(name));
+    assert_eq!(letter_of(&moved), "G");
+    let output = undo(&moved.join(name));
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
     let mut after = tree(&moved);
     after.retain(|path, _| !is_backup(path));
     assert!(after == before, "{:?}\n{:?}", named(&before), named(&after));
+}
+
+#[test]
+fn a_backup_in_the_directory_moves_along_with_it() {
+    check_moved(|dir, backup| {
+        fs::copy(backup.join("mark"), dir.join("repair.incomplete")).unwrap();
+    });
+}
+
+/// A disk without space for a file's bytes has some for a link.
+#[test]
+fn the_mark_of_a_full_disk_is_a_link() {
+    check_moved(|dir, backup| symlink(backup.file_name().unwrap(), dir.join("repair.incomplete")).unwrap());
 }
 
 #[test]
