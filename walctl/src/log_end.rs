@@ -4,10 +4,13 @@
 //! the rest in silence; what a server would make of it is for `walctl verify`.
 
 use std::io;
+use std::path::Path;
 
 use idem_protocol::Lsn;
-use idem_protocol::wal::{HeaderError, SEGMENT_HEADER_BYTES};
-use idem_wal::reader::{HeaderPage, Stop};
+use idem_protocol::wal::{
+    HeaderError, SEGMENT_HEADER_BYTES, parse_segment_name, parse_snapshot_name, snapshot_name,
+};
+use idem_wal::reader::{HeaderPage, Stop, snapshot};
 use idem_wal::storage::{Dir, Storage, StorageFile};
 
 use crate::exit::Failure;
@@ -26,6 +29,44 @@ pub(crate) struct LogEnd {
     pub(crate) stop: Option<Stop>,
     /// Segments that follow and were not read.
     pub(crate) segments_left: usize,
+}
+
+/// Why a log was not read to its end, or not all of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Complaint {
+    /// In words.
+    pub(crate) words: String,
+    /// The segment with the damage, when that is what is wrong.
+    pub(crate) file: Option<String>,
+}
+
+/// The command that says more about damage in segment `file`, as a line for stderr. No start reads a segment that lies wholly
+/// below the snapshots, and so the verdict says nothing about it.
+pub(crate) fn advice(view: &View, dir: &Path, file: Option<&str>) -> String {
+    let dir = dir.display();
+    match file {
+        Some(file) if is_below_the_snapshots(view, file).unwrap_or(false) => format!(
+            "{} lies below the snapshots, where no start reads; for all that is wrong: walctl verify --deep {dir}",
+            Dir::Wal.join(file)
+        ),
+        _ => format!("for the verdict: walctl verify {dir}"),
+    }
+}
+
+/// Whether a valid snapshot starts at or above the end of a segment.
+fn is_below_the_snapshots(view: &View, file: &str) -> io::Result<bool> {
+    let Some(first) = parse_segment_name(file) else {
+        return Ok(false);
+    };
+    let segments = view.list(Dir::Wal)?;
+    let later = segments.iter().filter_map(|name| parse_segment_name(name));
+    let Some(end) = later.filter(|later| *later > first).min() else {
+        return Ok(false);
+    };
+    let snapshots = view.list(Dir::Snap)?;
+    let starts = snapshots.iter().filter_map(|name| parse_snapshot_name(name));
+    let mut above = starts.filter(|start| *start >= end);
+    Ok(above.any(|start| snapshot::read(view, &snapshot_name(start), None, &mut |_, _| {}).is_ok()))
 }
 
 /// What to say about the place where reading stopped; nothing when it is the end of the log. `is_live` is asked only when
@@ -104,11 +145,12 @@ const CHUNK_BYTES: usize = 1 << 18;
 
 fn is_zero_from(file: &impl StorageFile, from: u64) -> io::Result<bool> {
     let mut chunk = vec![0; CHUNK_BYTES];
+    let zeros = vec![0; CHUNK_BYTES];
     let mut offset = from;
     loop {
         match file.read_at(offset, &mut chunk)? {
             0 => return Ok(true),
-            read if chunk[..read].iter().any(|byte| *byte != 0) => return Ok(false),
+            read if chunk[..read] != zeros[..read] => return Ok(false),
             read => offset += read as u64,
         }
     }

@@ -30,6 +30,7 @@ macro_rules! eprintln {
     }};
 }
 
+mod args_common;
 mod chain;
 mod cli;
 mod cmd;
@@ -38,10 +39,13 @@ mod exit;
 mod generate;
 mod line;
 mod log_end;
+mod lone_file;
 mod output;
 mod parse;
 mod progress;
+mod read_only;
 mod scan;
+mod skipped;
 mod state;
 mod store;
 mod text;

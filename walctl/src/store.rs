@@ -199,6 +199,10 @@ pub(crate) fn history_name(sealed: &[Sealed]) -> Option<String> {
 pub(crate) fn read_manifest(path: &Path) -> Result<Option<Manifest>, Failure> {
     let path = path.join(MANIFEST_NAME);
     let read = std::fs::metadata(&path).and_then(|metadata| {
+        if !metadata.is_file() {
+            // Nobody waits for a FIFO.
+            return Err(io::Error::other("it is no regular file"));
+        }
         if metadata.len() > MANIFEST_BYTES_MAX {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
@@ -207,7 +211,14 @@ pub(crate) fn read_manifest(path: &Path) -> Result<Option<Manifest>, Failure> {
     match read {
         Ok(bytes) => {
             let manifest = Manifest::decode(&bytes);
-            let manifest = manifest.map_err(|what| Failure::usage(format!("{}: {what}", path.display())))?;
+            let manifest = manifest.map_err(|what| {
+                Failure::usage(format!(
+                    "{0}: {what}; the log beside it may be good: walctl verify {1}, walctl restore {1} --into NEW …, and \
+                     walctl archive DIR --into ANOTHER-STORE --yes archives anew",
+                    path.display(),
+                    path.parent().unwrap_or(Path::new(".")).display()
+                ))
+            })?;
             Ok(Some(manifest))
         }
         Err(error)

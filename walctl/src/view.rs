@@ -15,6 +15,7 @@ use idem_wal::storage::{Dir, DiskFile, DiskStorage, Storage, StorageFile};
 
 use crate::exit::Failure;
 use crate::progress::Meter;
+use crate::read_only::{refuse_changes, refuse_writes};
 use crate::store;
 
 /// The directory. Clones look at the same one.
@@ -76,12 +77,8 @@ fn naming(name: &str) -> impl FnOnce(io::Error) -> io::Error {
     move |error| io::Error::new(error.kind(), format!("{name}: {error}"))
 }
 
-fn refused<T>() -> io::Result<T> {
-    Err(io::Error::new(
-        io::ErrorKind::ReadOnlyFilesystem,
-        "a tool that only looks does not write",
-    ))
-}
+/// Why a call that writes fails.
+const REFUSED: &str = "a tool that only looks does not write";
 
 impl Storage for View {
     type File = ViewFile;
@@ -96,7 +93,10 @@ impl Storage for View {
             Err(error)
                 if error.kind() == io::ErrorKind::NotFound && dir == Dir::Root && name == CONTROL_NAME =>
             {
-                self.disk.open(dir, store::CONTROL_NAME).map_err(|_| error)
+                match self.disk.open(dir, store::CONTROL_NAME) {
+                    Err(other) if other.kind() == io::ErrorKind::NotFound => Err(error),
+                    other => other,
+                }
             }
             other => other,
         };
@@ -108,29 +108,7 @@ impl Storage for View {
         })
     }
 
-    fn open_write(&self, _: Dir, _: &str) -> io::Result<ViewFile> {
-        refused()
-    }
-
-    fn create(&self, _: Dir, _: &str) -> io::Result<ViewFile> {
-        refused()
-    }
-
-    fn rename(&self, _: Dir, _: &str, _: &str) -> io::Result<()> {
-        refused()
-    }
-
-    fn remove(&self, _: Dir, _: &str) -> io::Result<()> {
-        refused()
-    }
-
-    fn sync_dir(&self, _: Dir) -> io::Result<()> {
-        refused()
-    }
-
-    fn create_dir(&self, _: Dir) -> io::Result<()> {
-        refused()
-    }
+    refuse_changes!(REFUSED);
 
     fn available_bytes(&self) -> io::Result<u64> {
         self.disk.available_bytes()
@@ -152,26 +130,13 @@ impl StorageFile for ViewFile {
         Ok(read)
     }
 
-    fn write_at(&self, _: u64, _: &[u8]) -> io::Result<usize> {
-        refused()
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        refused()
-    }
-
-    fn sync_all(&self) -> io::Result<()> {
-        refused()
-    }
-
-    fn set_len(&self, _: u64) -> io::Result<()> {
-        refused()
-    }
+    refuse_writes!(REFUSED);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::read_only;
 
     #[test]
     fn everything_but_reading_is_refused() {
@@ -183,21 +148,7 @@ mod tests {
         let mut bytes = [0; 8];
         assert_eq!(file.read_at(1, &mut bytes).unwrap(), 2);
 
-        let refusals = [
-            view.open_write(Dir::Wal, "a").err(),
-            view.create(Dir::Wal, "b").err(),
-            view.rename(Dir::Wal, "a", "b").err(),
-            view.remove(Dir::Wal, "a").err(),
-            view.sync_dir(Dir::Wal).err(),
-            view.create_dir(Dir::Snap).err(),
-            file.write_at(0, b"x").err(),
-            file.sync_data().err(),
-            file.sync_all().err(),
-            file.set_len(0).err(),
-        ];
-        for refusal in refusals {
-            assert_eq!(refusal.unwrap().kind(), io::ErrorKind::ReadOnlyFilesystem);
-        }
+        read_only::check(&view, &file);
         assert_eq!(std::fs::read(directory.path().join("wal/a")).unwrap(), b"abc");
         let missing = view.open(Dir::Snap, "x").unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);

@@ -309,7 +309,10 @@ fn rot_below_the_snapshot_is_no_equality_either() {
     let found = check("below", a.path(), b.path(), &[], 4);
     assert_eq!(found["reason"], "damage");
     let words = stderr(&diff(a.path(), b.path(), &[]));
-    assert!(words.contains("below the snapshot"), "{words}");
+    assert!(
+        words.contains("below the snapshot") && words.contains("walctl verify --deep "),
+        "{words}"
+    );
 }
 
 #[test]

@@ -7,11 +7,12 @@ mod support;
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::time::Duration;
 
 use idem_protocol::wal::{FrameHeader, SegmentHeader};
 use idem_wal::lock::DirLock;
+use support::memory::in_little_memory;
 use support::*;
 
 fn dump(dir: &Path, options: &[&str]) -> Output {
@@ -244,20 +245,6 @@ fn what_is_printed_and_what_is_skipped_add_up() {
         );
         write_at(&path, at, &good[index..=index]);
     }
-}
-
-/// With 64 MiB of address space, and the program itself is a part of that.
-fn in_little_memory(arguments: &[&str]) -> Output {
-    let mut command = Command::new("sh");
-    command
-        .args([
-            "-c",
-            "ulimit -v 65536 && exec \"$@\"",
-            "sh",
-            env!("CARGO_BIN_EXE_walctl"),
-        ])
-        .args(arguments);
-    command.output().unwrap()
 }
 
 #[test]

@@ -84,6 +84,22 @@ pub enum Stop {
     Payload(FrameHeader, PayloadError),
 }
 
+impl Stop {
+    /// The checksum that a bad record has written and that of its bytes, when they are what is wrong.
+    pub fn crcs(&self) -> Option<(u32, u32)> {
+        match self {
+            Stop::Payload(
+                _,
+                PayloadError::Record {
+                    error: RecordError::Crc { expected, found },
+                    ..
+                },
+            ) => Some((*expected, *found)),
+            _ => None,
+        }
+    }
+}
+
 /// What [`SegmentReader::next_frame`] found.
 #[derive(Debug)]
 pub enum Step<'a> {
@@ -298,6 +314,20 @@ impl<F: StorageFile> SegmentReader<F> {
             payload: &bytes[FRAME_HEADER_BYTES..whole.min(passed)],
             bytes,
         }))
+    }
+
+    /// Goes on behind a place that is no valid frame, for somebody who wants to know what else is damaged: behind the frame
+    /// whose header alone is good, else at the next header that can be one of this log. False, and the reader stays, when
+    /// there is none.
+    pub fn pass_damage(&mut self) -> io::Result<bool> {
+        if self.take_unchecked()?.is_some() {
+            return Ok(true);
+        }
+        let Some((offset, header)) = self.search()? else {
+            return Ok(false);
+        };
+        self.go_to(offset, header.lsn)?;
+        Ok(true)
     }
 
     /// The next `count` raw bytes, fewer at the end of the file, consumed: for looking at what follows the last frame.

@@ -209,11 +209,17 @@ pub(super) fn read_snapshots<S: Storage>(
                     }
                 };
                 let message = format!("snapshot cannot be used: {problem}");
-                result.findings.push(
-                    Finding::new(kind, message)
-                        .at(Dir::Snap, &name, offset)
-                        .lsn(*start),
-                );
+                let mut finding = Finding::new(kind, message)
+                    .at(Dir::Snap, &name, offset)
+                    .lsn(*start);
+                if let SnapshotProblem::Damaged {
+                    crcs: Some((expected, found)),
+                    ..
+                } = problem
+                {
+                    finding = finding.crcs(expected, found);
+                }
+                result.findings.push(finding);
             }
         }
     }

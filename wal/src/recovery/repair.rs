@@ -80,15 +80,13 @@ pub(crate) fn copy_cut<S: Storage>(
     let bytes = tail.junk_end(end.offset) - end.offset;
     let name = cut_name(storage, lsn, time).map_err(|error| OpenError::io("listing wal", error))?;
     let written = storage.create(Dir::Wal, &name).and_then(|file| {
-        let mut at = 0;
+        // Zeros between two blocks stay a hole: a sparse segment may have more of them than the disk has space.
         for (offset, block) in tail.junk() {
             let from = offset - end.offset;
-            zero_fill(&file, at, from)?;
             let kept = block
                 .len()
                 .min(usize::try_from(bytes - from).unwrap_or(usize::MAX));
             write_all_at(&file, from, &block[..kept])?;
-            at = from + kept as u64;
         }
         Ok(file)
     });
@@ -99,7 +97,7 @@ pub(crate) fn copy_cut<S: Storage>(
             let _ = storage.remove(Dir::Wal, &name);
             return Err(OpenError::space(
                 "copying the tail that is to be cut",
-                bytes,
+                tail.junk_bytes().min(bytes),
                 error,
             ));
         }

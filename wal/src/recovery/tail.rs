@@ -78,6 +78,11 @@ impl TailImage {
             .map(|(offset, bytes)| (*offset, bytes.as_slice()))
     }
 
+    /// What a copy of the runs takes up.
+    pub(crate) fn junk_bytes(&self) -> u64 {
+        self.after.iter().map(|(_, bytes)| bytes.len() as u64).sum()
+    }
+
     /// Offset behind the last byte after L that is not zero; `end` when there is none.
     pub(crate) fn junk_end(&self, end: u64) -> u64 {
         self.after.last().map_or(end, |(offset, bytes)| {

@@ -17,7 +17,12 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use self::regular::open_regular;
 use super::{Dir, Storage, StorageFile};
+
+pub(crate) use self::regular::open_directory;
+
+mod regular;
 
 /// Raised by the first sync that fails, and shared by all handles of a directory. The process is about to end; until it
 /// has, no other thread may write, sync or rename anything: a second sync of the same file would succeed without the
@@ -69,11 +74,7 @@ const DIR_MODE: u32 = 0o750;
 impl DiskStorage {
     /// An existing data directory; an error when there is none or when it is something else.
     pub fn open(path: &Path) -> io::Result<DiskStorage> {
-        let root = File::open(path)?;
-        if !root.metadata()?.is_dir() {
-            return Err(io::ErrorKind::NotADirectory.into());
-        }
-        Ok(DiskStorage::on(path, root))
+        Ok(DiskStorage::on(path, open_directory(path)?))
     }
 
     /// The directory behind a descriptor that is open already, such as the one that holds its lock. `path` is for messages.
@@ -172,10 +173,12 @@ impl DiskStorage {
 
     fn open_with(&self, dir: Dir, name: &str, flags: OFlags) -> io::Result<DiskFile> {
         let mode = Mode::from_raw_mode(FILE_MODE);
-        let opened = self.with(dir, |below| {
-            Ok(openat(below, name, flags | OFlags::CLOEXEC, mode)?)
-        })?;
-        DiskFile::new(File::from(opened), self.halt.clone())
+        let (file, stat) = self.with(dir, |below| open_regular(below, name, flags, mode))?;
+        Ok(DiskFile {
+            file,
+            id: FileId::from(stat),
+            halt: self.halt.clone(),
+        })
     }
 }
 
@@ -343,13 +346,6 @@ pub struct DiskFile {
     file: File,
     id: FileId,
     halt: Halt,
-}
-
-impl DiskFile {
-    fn new(file: File, halt: Halt) -> io::Result<DiskFile> {
-        let id = FileId::from(rustix::fs::fstat(&file)?);
-        Ok(DiskFile { file, id, halt })
-    }
 }
 
 impl StorageFile for DiskFile {

@@ -5,7 +5,7 @@ use idem_protocol::Lsn;
 use idem_protocol::snapshot::SNAPSHOT_HEADER_BYTES;
 use idem_protocol::wal::{FrameHeader, Record, SegmentHeader, segment_name};
 use idem_protocol::{ClusterId, Deadline, NodeId, UnixMs};
-use idem_wal::recovery::{Row, Verdict};
+use idem_wal::recovery::{FindingKind, REPAIR_MARK, RESTORE_MARK, Row, Verdict};
 use idem_wal::storage::Dir;
 use idem_wal::storage::sim::SimDisk;
 
@@ -306,4 +306,41 @@ fn j_undamaged_and_impossible() {
             );
         },
     );
+}
+
+/// Whoever changes a directory in several steps leaves a mark until the last of them is on disk.
+#[test]
+fn g_the_mark_of_a_change_that_is_not_finished() {
+    for mark in [RESTORE_MARK, REPAIR_MARK] {
+        for clean in [false, true] {
+            case(mark, clean, Row::G, |disk| {
+                disk.put(Dir::Root, mark, b"/backup\n")
+            });
+        }
+        let cut = |disk: &SimDisk| {
+            disk.put(Dir::Root, mark, b"");
+            let at = used(disk).next_multiple_of(8);
+            disk.overwrite(Dir::Wal, &newest(disk), at + 8, b"junk");
+        };
+        case("a mark and a tail that would be cut", false, Row::G, cut);
+        // Another reason stays the verdict, and the mark is said beside it.
+        let (disk, truth) = log(false);
+        disk.put(Dir::Root, mark, b"");
+        let (at, _) = frames(&disk, &newest(&disk))[1];
+        disk.flip(Dir::Wal, &newest(&disk), at + 50, 1);
+        expect("a mark and rot", &disk, &truth, Row::F);
+        let judgement = judge_disk(&disk, &mut Read::default());
+        let beside = judgement
+            .findings
+            .iter()
+            .filter(|finding| finding.kind == FindingKind::Beside);
+        assert_eq!(
+            beside.filter(|finding| finding.message.starts_with(mark)).count(),
+            1
+        );
+        // A directory with nothing but a mark is not new.
+        let disk = SimDisk::new();
+        disk.put(Dir::Root, mark, b"");
+        assert_eq!(judge_disk(&disk, &mut Read::default()).row, Row::G);
+    }
 }

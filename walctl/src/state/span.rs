@@ -1,18 +1,22 @@
-//! Which states a log can give, for whoever asked for another one.
+//! Which states a directory can give, for whoever asked for another one.
+//!
+//! Of a log that a server starts with it is one stretch, told from the headers of the segments and from the snapshots. Where
+//! the verdict refuses, each place that reading can begin at is tried: damage between two snapshots leaves two stretches,
+//! and what a command is told to ask for instead has been reached once.
 
 use std::io;
 
-use idem_protocol::wal::{parse_segment_name, parse_snapshot_name, segment_name};
+use idem_protocol::wal::{RawRecord, Record, parse_segment_name, parse_snapshot_name, segment_name};
 use idem_protocol::{Lsn, UnixMs};
 use idem_wal::reader::{HeaderPage, LogReader, LogStep, frame_records, snapshot};
-use idem_wal::recovery::{Judgement, Until};
+use idem_wal::recovery::{JudgeOptions, Judgement, Place, Sink, Until, judge_until};
 use idem_wal::storage::{Dir, Storage};
 
-use super::rebuild::sound_to;
+use super::sound::sound_to;
 use crate::exit::Failure;
 use crate::view::View;
 
-/// The earliest and the latest state: position and time.
+/// The earliest and the latest state of a stretch: position and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) from: (Lsn, UnixMs),
@@ -90,4 +94,133 @@ fn begin_of_chain(view: &View) -> io::Result<Option<Lsn>> {
         begin = Some(first);
     }
     Ok(begin)
+}
+
+/// What a directory whose log is refused can give all the same.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Salvage {
+    /// The stretches, oldest first; they do not touch.
+    pub(super) spans: Vec<Span>,
+    /// Good snapshots that are no state, because the log that they were written beside is not there: name, start and end.
+    pub(super) inexact: Vec<(String, Lsn, Lsn)>,
+}
+
+/// Reads from each snapshot, newest first, and at last from lsn 0.
+pub(super) fn salvage(view: &View, live: bool) -> Salvage {
+    let options = JudgeOptions {
+        live,
+        ..JudgeOptions::default()
+    };
+    let mut found = Salvage::default();
+    let mut until = Until::End;
+    loop {
+        let mut probe = Probe::default();
+        let judgement = judge_until(view, &options, until, &mut probe);
+        let sound = sound_to(&judgement);
+        if probe.last.is_some_and(|(end, _)| end > sound) {
+            probe = Probe {
+                limit: Some(sound),
+                ..Probe::default()
+            };
+            judge_until(view, &options, until, &mut probe);
+        }
+        let from = match &judgement.snapshot {
+            Some(snapshot) => (snapshot.end, snapshot.trailer.log_time),
+            None => (Lsn::ZERO, probe.first.unwrap_or_default()),
+        };
+        let to = probe.last.filter(|last| last.0 >= from.0).unwrap_or(from);
+        if from.0 <= sound && to.0 > Lsn::ZERO {
+            found.add(Span { from, to });
+        } else if let Some(snapshot) = &judgement.snapshot {
+            let inexact = (snapshot.name.clone(), snapshot.start, snapshot.end);
+            found.inexact.insert(0, inexact);
+        }
+        // An older one ends before this one does.
+        let older = judgement
+            .snapshot
+            .and_then(|snapshot| snapshot.end.get().checked_sub(1));
+        match older {
+            Some(limit) => until = Until::Lsn(Lsn::new(limit)),
+            None => return found,
+        }
+    }
+}
+
+/// The newest state that a directory can give whose log is refused, and which nobody is writing.
+pub(crate) fn newest(view: &View) -> Option<(Lsn, UnixMs)> {
+    let newest = salvage(view, false).spans.last().map(|span| span.to);
+    newest.filter(|(lsn, _)| *lsn > Lsn::ZERO)
+}
+
+impl Salvage {
+    /// Puts one before those that are there, or makes it one with the first of them.
+    fn add(&mut self, span: Span) {
+        match self.spans.first_mut() {
+            // From its own beginning on, a position is read from the newer snapshot, as far as that goes.
+            Some(next) if next.from.0 <= span.to.0 => next.from = span.from,
+            _ => self.spans.insert(0, span),
+        }
+    }
+}
+
+/// Looks how far records go.
+#[derive(Default)]
+struct Probe {
+    /// Records that end behind it are none.
+    limit: Option<Lsn>,
+    /// Time of the first record.
+    first: Option<UnixMs>,
+    /// End and time of the last one.
+    last: Option<(Lsn, UnixMs)>,
+}
+
+impl Sink for Probe {
+    fn reset(&mut self) {
+        *self = Probe {
+            limit: self.limit,
+            ..Probe::default()
+        };
+    }
+
+    fn snapshot_item(&mut self, _: &RawRecord<'_>, _: &Record<'_>) {}
+
+    fn record(&mut self, _: Place<'_>, raw: &RawRecord<'_>, _: &Record<'_>) {
+        if self.limit.is_none_or(|limit| raw.end() <= limit) {
+            self.first.get_or_insert(raw.time);
+            self.last = Some((raw.end(), raw.time));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(from: u64, to: u64) -> Span {
+        let at = |n| (Lsn::new(n), UnixMs::new(n));
+        Span {
+            from: at(from),
+            to: at(to),
+        }
+    }
+
+    #[test]
+    fn stretches_that_touch_are_one() {
+        for (newest_first, expected) in [
+            (&[(10, 20)][..], &[(10, 20)][..]),
+            (&[(10, 20), (0, 10)], &[(0, 20)]),
+            (&[(10, 20), (0, 20)], &[(0, 20)]),
+            // Damage between them.
+            (&[(10, 20), (0, 9)], &[(0, 9), (10, 20)]),
+            (&[(30, 40), (10, 35), (0, 5)], &[(0, 5), (10, 40)]),
+            (&[(10, 20), (0, 30)], &[(0, 20)]),
+        ] {
+            let mut salvage = Salvage::default();
+            for (from, to) in newest_first {
+                salvage.add(span(*from, *to));
+            }
+            let expected: Vec<Span> = expected.iter().map(|(from, to)| span(*from, *to)).collect();
+            assert_eq!(salvage.spans, expected, "{newest_first:?}");
+        }
+    }
 }

@@ -9,7 +9,7 @@ use super::{Pass, SnapshotEnd};
 use crate::reader::Snapshot;
 use crate::recovery::cases::Row;
 use crate::recovery::inventory::{self, CONTROL_NAME, ControlFound, SegmentFile, Snapshots};
-use crate::recovery::judgement::{Finding, FindingKind, Found};
+use crate::recovery::judgement::{Finding, FindingKind, Found, UnjudgedSegment};
 use crate::storage::{Dir, Storage};
 
 impl<S: Storage> Pass<'_, S> {
@@ -205,10 +205,17 @@ impl<S: Storage> Pass<'_, S> {
     /// Segments wholly below the snapshot are not read; whether one of them is missing is seen from the headers. `kept` ends
     /// with the first judged one.
     pub(super) fn check_kept(&mut self, kept: &[SegmentFile]) {
-        self.unjudged = kept.len().saturating_sub(1);
         for pair in kept.windows(2) {
             let [before, segment] = pair else { continue };
             let named = segment.header().and_then(|header| header.predecessor);
+            self.unjudged.push(UnjudgedSegment {
+                name: before.name.clone(),
+                first: before.first,
+                sealed: named
+                    .filter(|predecessor| predecessor.first_lsn == before.first)
+                    .map(|predecessor| (predecessor.end_lsn, predecessor.crc)),
+                file_bytes: before.read.as_ref().ok().map(|(bytes, _)| *bytes),
+            });
             if named.is_some_and(|predecessor| predecessor.first_lsn != before.first) {
                 let message = format!(
                     "a segment between {} and this one is missing; it lies below the snapshot, and reading from an older one \
@@ -245,7 +252,7 @@ impl<S: Storage> Pass<'_, S> {
             if used.trailer.end_lsn == first.first {
                 self.last_record_crc = used.trailer.end_crc;
             }
-            self.log_time = used.trailer.log_time;
+            self.base = Some((used.trailer.end_lsn, used.trailer.log_time));
         }
         snapshots.others.iter().for_each(|other| expect(other, false));
     }

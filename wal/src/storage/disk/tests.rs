@@ -105,3 +105,49 @@ fn the_sabotaged_disk_syncs_no_directory() {
     storage.set_sabotage_no_directory_sync();
     assert!(storage.clone().sync_dir(Dir::Wal).is_ok());
 }
+
+#[test]
+fn what_is_no_regular_file_is_refused_in_words_and_keeps_nobody_waiting() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path();
+    let storage = DiskStorage::open(path).unwrap();
+    let fifo = rustix::fs::FileType::Fifo;
+    rustix::fs::mknodat(
+        rustix::fs::CWD,
+        path.join("fifo"),
+        fifo,
+        Mode::RUSR | Mode::WUSR,
+        0,
+    )
+    .unwrap();
+    fs::create_dir(path.join("directory")).unwrap();
+    let _socket = std::os::unix::net::UnixListener::bind(path.join("socket")).unwrap();
+    std::os::unix::fs::symlink("/dev/null", path.join("device")).unwrap();
+    std::os::unix::fs::symlink("fifo", path.join("link")).unwrap();
+    for (name, expected) in [
+        ("fifo", "a FIFO"),
+        ("directory", "a directory"),
+        ("socket", "a socket"),
+        ("device", "a device"),
+        ("link", "a FIFO"),
+    ] {
+        let opened = [
+            Storage::open(&storage, Dir::Root, name),
+            storage.open_write(Dir::Root, name),
+            storage.create(Dir::Root, name),
+        ];
+        for opened in opened {
+            let error = opened.unwrap_err().to_string();
+            assert!(error.contains(expected), "{name}: {error}");
+        }
+        let as_directory = DiskStorage::open(&path.join(name));
+        assert_eq!(as_directory.is_ok(), name == "directory", "{name}");
+    }
+    // A link to a file is a file.
+    fs::write(path.join("file"), b"abc").unwrap();
+    std::os::unix::fs::symlink("file", path.join("to-file")).unwrap();
+    let file = Storage::open(&storage, Dir::Root, "to-file").unwrap();
+    assert_eq!(read_all(&file).unwrap(), b"abc");
+    let missing = Storage::open(&storage, Dir::Root, "none").unwrap_err();
+    assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+}

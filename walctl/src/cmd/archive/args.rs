@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::args_common::{Consent, Form};
+
 const HELP: &str = "\
 Copied are segments that have a successor, and snapshots that end within them, each checked before it gets its name. \
 The segment that is being written is copied once it is full: until then the store lags behind by up to one segment. What \
@@ -14,7 +16,9 @@ does one that goes on after a gap. Every command of walctl reads such a director
 refuses it. Nothing is ever removed from a store.
 
 --json prints one object a file, and a last one with the totals; \"restorable\" is false while no snapshot is in the archive \
-and the archived log does not begin at lsn 0.
+and the archived log does not begin at lsn 0. With --check, an object with \"finding\", \"file\" and \"remedy\" stands before \
+it for each file that is not what was archived. The remedy is a command: where DIR has the file still, the one that copies \
+it back.
 
 Examples:
   walctl archive /var/lib/idemd --into /mnt/backup/idemd --dry-run
@@ -43,15 +47,9 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) check: bool,
 
-    /// Shows what would be copied, and copies nothing.
-    #[arg(long)]
-    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
 
-    /// Does not ask; needed when stdin is no terminal.
-    #[arg(long)]
-    pub(crate) yes: bool,
-
-    /// JSON Lines.
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) form: Form,
 }

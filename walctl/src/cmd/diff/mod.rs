@@ -103,7 +103,8 @@ fn damage(view: &View, side: &Side, path: &Path) -> Result<Option<Exit>, Failure
     }
     if judgement.verdict.starts() {
         eprintln!(
-            "walctl: {path}: {complaint}\nwalctl: {path}: it is below the snapshot that a start would read ({letter} {word})"
+            "walctl: {path}: {complaint}\nwalctl: {path}: it is below the snapshot that a start would read ({letter} {word}); \
+             for all that is wrong there: walctl verify --deep {path}"
         );
         return Ok(Some(Exit::Rot));
     }

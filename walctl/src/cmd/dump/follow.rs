@@ -4,14 +4,19 @@
 //! to be set anew at each rotation. What was printed may be taken back: a start of the server cuts what a loss of power
 //! left half done, going back to another history or a repair writes segments anew. So the newest records are remembered by
 //! position and checksum, and compared with what the log holds when its end is not the one that was seen.
+//!
+//! A limit of time ends it also where nothing is written: a record is given its time before it is written, so one of an
+//! earlier time can still come when that time has passed, but not for long. A log that is *covered* (everything in it but
+//! records of nothing but the time stands before a seal or the begin of an epoch) owes nothing; one that is not may be waiting for a slow disk.
 
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsFd;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use idem_protocol::Lsn;
-use idem_protocol::wal::RawRecord;
-use idem_wal::reader::{Again, LogReader, LogStep, Past, frame_records};
+use idem_protocol::wal::{Opcode, RawRecord};
+use idem_protocol::{Lsn, UnixMs};
+use idem_wal::reader::{Again, Frame, LogReader, LogStep, Past, Stop as NoFrame, frame_records};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::stop::Stop;
@@ -27,6 +32,14 @@ const WAIT: Timespec = Timespec {
 
 /// After so many looks (a second) a place that did not change is not in the middle of being written.
 const SETTLED: u32 = 10;
+
+/// How long after a time a record of that time may still come, at most, to a log that is covered or that no server has; and
+/// to any other one, when nothing was written in the meantime.
+const LATE_MS: u64 = 1_000;
+const LATE_UNCOVERED_MS: u64 = 10_000;
+
+/// So many looks take as long as that.
+const LOOKS_UNCOVERED: u32 = 100;
 
 /// How many records are remembered: a start takes back the last moments, and a mebibyte holds so many.
 const TRAIL_RECORDS: usize = 1 << 16;
@@ -58,6 +71,10 @@ pub(super) struct Follower {
     trail: Trail,
     /// Where the log ends.
     place: Place,
+    /// Whether the log is covered, as far as it was read.
+    is_covered: bool,
+    /// Whether the limit of time had passed at the last look.
+    was_over: bool,
 }
 
 /// The place where the log ends, and how long it has.
@@ -79,6 +96,8 @@ impl Follower {
             past_damage,
             trail: Trail::default(),
             place: Place::default(),
+            is_covered: false,
+            was_over: false,
         })
     }
 
@@ -90,6 +109,44 @@ impl Follower {
     /// Remembers a record that was read.
     pub(super) fn push(&mut self, raw: &RawRecord<'_>) {
         self.trail.push(raw);
+    }
+
+    /// Looks at a frame that was read, whether it is printed or not.
+    pub(super) fn pass(&mut self, frame: &Frame<'_>) {
+        let header = &frame.header;
+        if header.seal {
+            self.is_covered = header.synced >= header.lsn;
+        }
+        for record in frame_records("", *frame) {
+            match Opcode::from_byte(record.raw.opcode) {
+                // Behind a group of nothing else no seal is written.
+                Some(Opcode::Clock) => {}
+                // Everything before it is on the disk, and no client is served before it is.
+                Some(Opcode::EpochStart) => self.is_covered = true,
+                _ => self.is_covered = false,
+            }
+        }
+    }
+
+    /// Whether no record of time `limit` or earlier will come to a log that ends at `end`. To be asked after
+    /// [`Follower::is_settled`]; the answer is never yes at the first look.
+    pub(super) fn is_over(&mut self, view: &View, end: &LogEnd, limit: UnixMs) -> Result<bool, Failure> {
+        let late_ms = now_ms().saturating_sub(limit.get());
+        if late_ms <= LATE_MS {
+            return Ok(false);
+        }
+        // What was written until the time had passed is seen at the next look.
+        let was_over = std::mem::replace(&mut self.was_over, true);
+        let looks = if self.past_damage { SETTLED } else { 1 };
+        if !was_over || self.place.seen < looks {
+            return Ok(false);
+        }
+        if !view.is_live()? {
+            return Ok(true);
+        }
+        let is_plain = matches!(end.stop, Some(NoFrame::EndOfFile | NoFrame::NoHeader));
+        let is_quiet = self.is_covered || (late_ms > LATE_UNCOVERED_MS && self.place.seen >= LOOKS_UNCOVERED);
+        Ok(is_plain && is_quiet)
     }
 
     /// Whether anything was read.
@@ -176,8 +233,15 @@ impl Follower {
         let words = self.trail.cut(at);
         *reader = LogReader::open(view, at).map_err(failed())?;
         self.place = Place::default();
+        self.is_covered = false;
         Ok(Ok(Some(Back { at, words })))
     }
+}
+
+/// The clock of this machine, in Unix milliseconds.
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The newest records that were read.

@@ -5,13 +5,14 @@
 //! Records of a live directory beyond its synced mark are shown too; a power loss could still take them back. What its server
 //! removes before it was read is a note on stderr; without a server, it is missing.
 //!
-//! `--follow` waits where the log ends ([`follow`]), `--past-damage` goes on where it is damaged ([`skipped`]).
+//! `--follow` waits where the log ends ([`follow`]), `--past-damage` goes on where it is damaged ([`crate::skipped`]). Of a
+//! file that a start cut off the end of a log it shows what is whole ([`cut`]).
 
 mod args;
+mod cut;
 mod filter;
 mod follow;
 mod printer;
-mod skipped;
 mod stop;
 mod walk;
 
@@ -24,7 +25,7 @@ use idem_wal::storage::{Dir, Storage};
 
 pub(crate) use self::args::Args;
 use crate::exit::{Exit, Failure};
-use crate::log_end;
+use crate::log_end::{self, Complaint};
 use crate::output::{self, Out, Printed};
 use crate::progress::Meter;
 use crate::text::Time;
@@ -35,6 +36,9 @@ use walk::{Ended, Walk};
 
 /// Prints what matches; the exit code says whether the log was read to its end.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
+    if args.dir.is_file() {
+        return cut::run(args);
+    }
     let meter = Arc::new(Meter::new(!args.follow && output::leaves_room_for_a_bar()));
     let view = View::open(&args.dir, Arc::clone(&meter))?;
     let filter = Filter::new(args);
@@ -57,10 +61,13 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     }
     let mut complaint = match ended {
         Ended::Closed | Ended::Stopped | Ended::Limit => None,
-        Ended::Unreadable(what) => Some(what),
+        Ended::Unreadable(complaint) => Some(complaint),
         Ended::End(end) => match log_end::what_is_wrong(&view, &end, &|| walk.is_live())? {
             Some(what) if walk.skip_rest(&end, &what) => None,
-            other => other,
+            other => other.map(|words| Complaint {
+                words,
+                file: Some(end.file),
+            }),
         },
     };
     // Who follows a log for long has seen servers come and go: which of them removed it cannot be told.
@@ -69,15 +76,20 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         && let Some(words) = walk.removed()
         && !walk.is_live()?
     {
-        complaint = Some(format!("{words}, and not by a server"));
+        complaint = Some(Complaint {
+            words: format!("{words}, and not by a server"),
+            file: None,
+        });
     }
     if complaint.is_none() && !walk.has_skipped() {
         return Ok(Exit::Clean);
     }
     if let Some(complaint) = &complaint {
-        eprintln!("walctl: {complaint}");
+        eprintln!("walctl: {}", complaint.words);
     }
-    eprintln!("walctl: for the verdict: walctl verify {}", args.dir.display());
+    let of_complaint = complaint.as_ref().and_then(|complaint| complaint.file.as_deref());
+    let file = walk.first_skipped().or(of_complaint);
+    eprintln!("walctl: {}", log_end::advice(&view, &args.dir, file));
     Ok(if walk.has_skipped() {
         Exit::Rot
     } else {

@@ -9,12 +9,12 @@ use super::Args;
 use super::filter::Filter;
 use super::follow::{Follower, Idle};
 use super::printer::Printer;
-use super::skipped::Skipped;
 use crate::exit::Failure;
 use crate::line::{FrameLine, Line};
-use crate::log_end::LogEnd;
+use crate::log_end::{Complaint, LogEnd};
 use crate::output::Printed;
 use crate::progress::Meter;
+use crate::skipped::Skipped;
 use crate::view::View;
 
 /// Why walking ended.
@@ -26,8 +26,8 @@ pub(super) enum Ended {
     Stopped,
     /// Nothing that follows is wanted.
     Limit,
-    /// A record that has a good checksum and cannot be understood: file, offset, lsn and why. It is never skipped.
-    Unreadable(String),
+    /// A record that has a good checksum and cannot be understood, which is never skipped; or another log.
+    Unreadable(Complaint),
     /// There is no frame where the next one would be.
     End(LogEnd),
 }
@@ -77,7 +77,9 @@ impl<'a> Walk<'a> {
             filter,
             printer,
             meter,
-            skipped: args.past_damage.then(|| Skipped::new(filter, meter)),
+            skipped: args
+                .past_damage
+                .then(|| Skipped::new(args.from_lsn, args.to_lsn, meter)),
             follower: args.follow.then(|| Follower::new(args.past_damage)).transpose()?,
             was_live: view.is_live()?,
             in_range: filter.starts_in_range(),
@@ -96,12 +98,17 @@ impl<'a> Walk<'a> {
         self.skipped.as_ref().is_some_and(|skipped| skipped.ranges() > 0)
     }
 
+    /// The segment of the first range that was skipped.
+    pub(super) fn first_skipped(&self) -> Option<&str> {
+        self.skipped.as_ref().and_then(Skipped::first_file)
+    }
+
     /// Counts what nothing follows as skipped, when that is wanted and it is damage.
     pub(super) fn skip_rest(&mut self, end: &LogEnd, complaint: &str) -> bool {
         let is_damage = !end.file.is_empty() && end.stop.is_some();
         match self.skipped.as_mut().filter(|_| is_damage) {
             Some(skipped) => {
-                skipped.rest(complaint);
+                skipped.rest(&end.file, complaint);
                 true
             }
             None => false,
@@ -176,6 +183,11 @@ impl<'a> Walk<'a> {
             }
         }
         let follower = self.follower.as_mut().expect("it was there above");
+        if let Some(limit) = self.filter.to_time()
+            && follower.is_over(self.view, &end, limit)?
+        {
+            return Ok(Some(Ended::End(end)));
+        }
         let was_empty = end.file.is_empty() && !follower.has_read();
         if was_empty || is_settled && end.segments_left > 0 {
             return Ok(Some(Ended::End(end)));
@@ -201,7 +213,7 @@ impl<'a> Walk<'a> {
                 self.resumed_at = Some(back.at);
                 Ok(None)
             }
-            Err(other) => Ok(Some(Ended::Unreadable(other))),
+            Err(words) => Ok(Some(Ended::Unreadable(Complaint { words, file: None }))),
         }
     }
 
@@ -235,6 +247,9 @@ impl<'a> Walk<'a> {
     /// One frame.
     fn frame(&mut self, file: &str, frame: Frame<'_>) -> Result<Option<Ended>, Failure> {
         let header = frame.header;
+        if let Some(follower) = &mut self.follower {
+            follower.pass(&frame);
+        }
         let mut begin = Lsn::ZERO;
         if let Some(at) = self.resumed_at {
             if header.end().is_some_and(|end| end <= at) {
@@ -326,11 +341,11 @@ impl<'a> Walk<'a> {
                     skipped.body(&record, error);
                     return Ok(None);
                 }
-                return Ok(Some(Ended::Unreadable(format!(
-                    "{} offset {offset}, lsn {}: {error}",
-                    Dir::Wal.join(file),
-                    raw.lsn
-                ))));
+                let name = Dir::Wal.join(file);
+                return Ok(Some(Ended::Unreadable(Complaint {
+                    words: format!("{name} offset {offset}, lsn {}: {error}", raw.lsn),
+                    file: Some(file.to_owned()),
+                })));
             }
         };
         let printer = &mut *self.printer;
@@ -352,7 +367,7 @@ impl<'a> Walk<'a> {
 }
 
 /// The lines of one record that are wanted: one, or one for each part of a Transaction.
-fn each_line<'a>(
+pub(super) fn each_line<'a>(
     raw: &RawRecord<'_>,
     record: &Record<'a>,
     filter: &Filter,

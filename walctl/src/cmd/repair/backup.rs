@@ -1,20 +1,23 @@
-//! The backup on the real disk: a directory with what was changed, and the script that gives it back.
+//! The backup on the real disk: a directory with what was changed, and the script that gives it back ([`undo`]).
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, chown};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{MetadataExt, chown, symlink};
+use std::path::{Component, Path, PathBuf};
 
 use idem_protocol::UnixMs;
-use idem_wal::control::{CONTROL_NAME, CONTROL_SPARE};
+use idem_wal::control::{CONTROL_NAME, CONTROL_SPARE, CONTROL_TEMPORARY};
+use idem_wal::recovery::{REPAIR_MARK, RESTORE_MARK};
 use idem_wal::segment::SPARE_PREFIX;
 use idem_wal::storage::{Dir, DiskStorage};
 use jiff::Timestamp;
 
-use super::execute::{CONTROL_AFTER, UNDO, UNFINISHED, Vault, copy_name};
+use super::execute::{self, Trouble, Vault};
 use super::plan::Change;
+use super::{resume, undo};
 use crate::exit::Failure;
+use crate::store;
 
 /// What the names of backups in a data directory begin with.
 const PREFIX: &str = "backup-";
@@ -25,6 +28,7 @@ pub(super) struct Backup {
     /// The data directory.
     data: PathBuf,
     path: PathBuf,
+    /// It, as a place for files.
     store: DiskStorage,
     /// The user's own empty directory stays when there is nothing to keep.
     was_there: bool,
@@ -88,85 +92,69 @@ impl Backup {
         }
     }
 
-    /// A shell script that gives everything back, whether all of the changes were made or some.
-    pub(super) fn undo(&self, changes: &[Change]) -> Vec<u8> {
-        let mut script = Vec::new();
-        let mut line = |parts: &[&[u8]]| {
-            parts.iter().for_each(|part| script.extend_from_slice(part));
-            script.push(b'\n');
-        };
-        line(&[b"#!/bin/sh"]);
-        line(&[b"# Gives a data directory back what walctl repair changed, as long as no server has started on it since."]);
-        line(&[b"set -eu"]);
-        line(&[b"B=$(cd \"$(dirname \"$0\")\" && pwd)"]);
-        line(&[b"D=", &quoted(self.data.as_os_str().as_bytes())]);
-        if self
+    /// The one that the mark of an unfinished repair names.
+    pub(super) fn reopen(data: &Path, path: PathBuf) -> Result<Backup, Failure> {
+        let store = DiskStorage::open(&path).map_err(Failure::io(path.display()))?;
+        Ok(Backup {
+            data: fs::canonicalize(data).map_err(Failure::io(data.display()))?,
+            path,
+            store,
+            was_there: true,
+        })
+    }
+
+    /// Whether it lies in the data directory itself, and moves along with it.
+    fn is_inside(&self) -> bool {
+        let parent = self
             .path
             .parent()
-            .and_then(|parent| fs::canonicalize(parent).ok())
-            .as_deref()
-            == Some(&self.data)
-        {
-            line(&[b"D=$(dirname \"$B\")"]);
+            .and_then(|parent| fs::canonicalize(parent).ok());
+        parent.as_deref() == Some(&self.data)
+    }
+
+    /// A shell script that gives everything back, whether all of the changes were made or some.
+    pub(super) fn undo(&self, changes: &[Change]) -> Result<Vec<u8>, Failure> {
+        undo::script(&self.data, self.is_inside(), changes)
+            .map_err(Failure::io("what stands where something is to be changed"))
+    }
+
+    /// The mark on a full disk: a link takes up no space of its own, and leads to the backup as well as words do.
+    pub(super) fn mark_by_link(&self) -> io::Result<()> {
+        symlink(self.place(), self.data.join(REPAIR_MARK))?;
+        File::open(&self.data)?.sync_all()
+    }
+
+    /// Makes sure of a mark that was found.
+    pub(super) fn sync_mark(&self, disk: &DiskStorage) -> Result<(), Trouble> {
+        let mark = fs::symlink_metadata(self.data.join(REPAIR_MARK));
+        if mark.is_ok_and(|found| found.is_symlink()) {
+            return execute::sync_dir(disk, Dir::Root);
         }
-        line(&[b"exec 9<\"$D\""]);
-        line(&[b"if command -v flock >/dev/null && ! flock -n 9; then echo \"undo: $D is in use\" >&2; exit 1; fi"]);
-        let control = |text: &str| {
-            text.replace("CONTROL", CONTROL_NAME)
-                .replace("AFTER", CONTROL_AFTER)
-        };
-        line(&[control(
-            "if [ -e \"$D/CONTROL\" ] && ! cmp -s \"$D/CONTROL\" \"$B/AFTER\" && ! cmp -s \"$D/CONTROL\" \"$B/CONTROL\"; then",
-        )
-        .as_bytes()]);
-        line(&[b"  echo \"undo: a server has started on $D since\" >&2; exit 1"]);
-        line(&[b"fi"]);
-        for change in changes.iter().rev() {
-            let copied = copy_name(change).unwrap_or_default();
-            match change {
-                Change::Control { .. } => {
-                    let text = "if [ -e \"$B/CONTROL\" ]; then cp -p \"$B/CONTROL\" \"$D/control.undo\" && mv \"$D/control.undo\" \
-                                \"$D/CONTROL\"; else rm -f \"$D/CONTROL\"; fi";
-                    line(&[control(text).as_bytes()]);
-                }
-                // Names of segments and snapshots are digits and a dot: they need no quoting.
-                Change::Move { dir, name, .. } => {
-                    let place = dir.join(name);
-                    let text = format!("if [ -e \"$B/{place}\" ]; then mv \"$B/{place}\" \"$D/{place}\"; fi");
-                    line(&[text.as_bytes()]);
-                }
-                Change::Header { name, .. } => line(&[overwrite(&copied, name, 0).as_bytes()]),
-                Change::Cut { name, offset, .. } => line(&[overwrite(&copied, name, *offset).as_bytes()]),
+        execute::sync_mark(disk)
+    }
+
+    /// Where it is, for somebody in the data directory.
+    fn place(&self) -> PathBuf {
+        let name = self.path.file_name().filter(|_| self.is_inside());
+        let absolute = || fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        name.map_or_else(absolute, PathBuf::from)
+    }
+
+    /// Removes links in the places through which a new control file comes to be: what they lead to is not the directory's,
+    /// and is not to be written to. The script makes them again.
+    pub(super) fn remove_links(&self, changes: &[Change]) -> io::Result<()> {
+        let is_replaced = |change: &Change| matches!(change, Change::Control { .. });
+        if !changes.iter().any(is_replaced) {
+            return Ok(());
+        }
+        for name in [CONTROL_TEMPORARY, CONTROL_SPARE] {
+            let path = self.data.join(name);
+            if fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink()) {
+                fs::remove_file(path)?;
             }
         }
-        line(&[control(
-            "if [ -e \"$D/CONTROL\" ]; then chown --reference=\"$D\" \"$D/CONTROL\" || true; fi",
-        )
-        .as_bytes()]);
-        line(&[format!("rm -f \"$B/{UNFINISHED}\"").as_bytes()]);
-        line(&[b"sync"]);
-        script
+        Ok(())
     }
-}
-
-fn overwrite(copied: &str, name: &str, offset: u64) -> String {
-    format!(
-        "dd if=\"$B/wal/{copied}\" of=\"$D/wal/{name}\" bs=1M seek={offset} oflag=seek_bytes conv=notrunc,fsync \
-         status=none"
-    )
-}
-
-/// A word of a shell, whatever is in it.
-fn quoted(bytes: &[u8]) -> Vec<u8> {
-    let mut word = vec![b'\''];
-    for byte in bytes {
-        match byte {
-            b'\'' => word.extend_from_slice(b"'\\''"),
-            byte => word.push(*byte),
-        }
-    }
-    word.push(b'\'');
-    word
 }
 
 impl Vault for Backup {
@@ -183,6 +171,10 @@ impl Vault for Backup {
     fn adopt(&self, dir: Dir, name: &str) -> io::Result<()> {
         let place = Path::new(dir.path()).join(name);
         fs::rename(self.data.join(&place), self.path.join(&place))
+    }
+
+    fn mark(&self) -> Vec<u8> {
+        resume::mark(&self.place())
     }
 }
 
@@ -211,6 +203,11 @@ pub(super) fn spare_bytes(data: &Path) -> u64 {
         .sum()
 }
 
+/// What a file takes up on disk, where that can be told: zeros that take up nothing are not copied.
+pub(super) fn held_bytes(path: &Path) -> u64 {
+    fs::metadata(path).map_or(u64::MAX, |found| found.blocks().saturating_mul(512))
+}
+
 /// Whether both lie on one file system. `wal` and `snap` may be mounts of their own.
 pub(super) fn renames(data: &Path, dir: Dir, backup: &Path) -> bool {
     let device = |path: &Path| fs::metadata(path).ok().map(|metadata| metadata.dev());
@@ -228,19 +225,74 @@ pub(super) fn nearest(data: &Path, asked: Option<&Path>) -> PathBuf {
         .to_owned()
 }
 
-/// The scripts of repairs in this directory that did not come to their end.
-pub(super) fn unfinished(data: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(data).into_iter().flatten().flatten();
-    let backups = entries.filter(|entry| entry.file_name().as_bytes().starts_with(PREFIX.as_bytes()));
-    let mut scripts: Vec<PathBuf> = backups
-        .map(|entry| entry.path())
-        .filter(|path| path.join(UNFINISHED).exists())
-        .map(|path| path.join(UNDO))
-        // Without the script it stopped before it changed anything.
-        .filter(|script| script.exists())
-        .collect();
-    scripts.sort();
-    scripts
+/// Refuses a place for the backup in which it would be taken for a part of the log, or be in the way of one.
+pub(super) fn check_place(data: &Path, asked: &Path) -> Result<(), Failure> {
+    let no = |why: String| Failure::usage(format!("--backup {}: {why}", asked.display()));
+    let data = fs::canonicalize(data).map_err(Failure::io(data.display()))?;
+    let place = resolved(asked).map_err(|error| no(error.to_string()))?;
+    if place == data {
+        return Err(no("it is the data directory itself".to_owned()));
+    }
+    for dir in [Dir::Wal, Dir::Snap, Dir::Diverged] {
+        let below = data.join(dir.path());
+        // It may be a link to another disk.
+        let real = fs::canonicalize(&below).unwrap_or_else(|_| below.clone());
+        if place.starts_with(&real) || place.starts_with(&below) {
+            return Err(no(format!("it is in {}, which is the server's", dir.path())));
+        }
+    }
+    let first = place
+        .strip_prefix(&data)
+        .ok()
+        .and_then(|below| below.iter().next());
+    match first.and_then(|name| name.to_str()).filter(|name| is_taken(name)) {
+        Some(name) => Err(no(format!(
+            "{name} in a data directory is a name that the server or walctl uses"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Whether a file of this name in a data directory means something.
+fn is_taken(name: &str) -> bool {
+    [
+        CONTROL_NAME,
+        CONTROL_TEMPORARY,
+        CONTROL_SPARE,
+        undo::UNDO_TEMPORARY,
+        store::CONTROL_NAME,
+        store::MANIFEST_NAME,
+        RESTORE_MARK,
+        REPAIR_MARK,
+    ]
+    .contains(&name)
+}
+
+/// The path without links, also of what is not there yet.
+fn resolved(path: &Path) -> io::Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    let existing = path
+        .ancestors()
+        .find_map(|at| Some((at, fs::canonicalize(at).ok()?)));
+    let Some((at, real)) = existing else {
+        return Err(io::ErrorKind::NotFound.into());
+    };
+    let rest = path.strip_prefix(at).unwrap_or(Path::new(""));
+    if rest
+        .components()
+        .any(|step| !matches!(step, Component::Normal(_)))
+    {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it goes back (..) from a directory that is not there",
+        ));
+    }
+    // An empty rest would add a slash.
+    Ok(if rest.as_os_str().is_empty() {
+        real
+    } else {
+        real.join(rest)
+    })
 }
 
 #[cfg(test)]
@@ -276,13 +328,42 @@ mod tests {
     }
 
     #[test]
-    fn words_of_a_shell_are_quoted() {
-        for (bytes, expected) in [
-            (&b"plain"[..], &b"'plain'"[..]),
-            (b"a b$(c)", b"'a b$(c)'"),
-            (b"it's", b"'it'\\''s'"),
+    fn a_place_of_the_logs_is_none_for_a_backup() {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path().join("data");
+        fs::create_dir_all(data.join("wal")).unwrap();
+        fs::create_dir(directory.path().join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink("../elsewhere", data.join("snap")).unwrap();
+        std::os::unix::fs::symlink("data", directory.path().join("link")).unwrap();
+        for (asked, is_good) in [
+            ("data", false),
+            ("data/", false),
+            ("link", false),
+            ("data/wal", false),
+            ("data/wal/x", false),
+            ("data/wal/x/y", false),
+            ("link/wal/x", false),
+            ("data/old/../wal/x", false),
+            ("data/snap", false),
+            ("data/snap/x", false),
+            ("elsewhere/x", false),
+            ("data/diverged", false),
+            ("data/control", false),
+            ("data/control.tmp", false),
+            ("data/control.spare/x", false),
+            ("data/control.undo", false),
+            ("data/control.archived", false),
+            ("data/manifest.json", false),
+            ("data/repair.incomplete", false),
+            ("data/restore.incomplete", false),
+            ("data/backup", true),
+            ("data/backups/first", true),
+            ("data/walrus", true),
+            ("elsewhere/../new", true),
+            ("new/x", true),
         ] {
-            assert_eq!(quoted(bytes), expected);
+            let answer = check_place(&data, &directory.path().join(asked));
+            assert_eq!(answer.is_ok(), is_good, "{asked}: {answer:?}");
         }
     }
 }

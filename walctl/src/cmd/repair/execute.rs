@@ -1,28 +1,32 @@
 //! Carrying a plan out: first everything that is needed to go back, synced, then the changes.
 //!
-//! Nothing of the directory is touched before [`secure`] has returned. Each change of [`carry_out`] is durable before the
-//! next one begins.
+//! Nothing of the directory is touched before [`secure`] has returned. Then [`mark`] says in the directory that a repair was
+//! begun, and where its backup is; the judge refuses a directory with that mark. Each change of [`carry_out`] is durable
+//! before the next one begins, and made again changes nothing: whoever finds the mark goes on by making them all. The mark
+//! goes last.
 
 use std::io;
 
-use idem_wal::control::{CONTROL_NAME, ControlFile};
-use idem_wal::recovery::Judgement;
-use idem_wal::storage::durable::{read_all, read_exact_or_end, write_all_at, zero_fill};
+use idem_wal::control::{CONTROL_NAME, CONTROL_SPARE, CONTROL_TEMPORARY, ControlFile};
+use idem_wal::recovery::{Judgement, REPAIR_MARK};
+use idem_wal::storage::durable::{read_all, write_all_at, zero_fill};
 use idem_wal::storage::{Dir, Storage, StorageFile};
 
 use super::plan::Change;
+use super::sparse;
+use crate::exit::Failure;
 
 /// The control file as the plan leaves it, in the backup.
 pub(super) const CONTROL_AFTER: &str = "control.after";
-/// In the backup for as long as the plan is not carried out to its end.
-pub(super) const UNFINISHED: &str = "unfinished";
+/// What stands in the directory for as long as the plan is not carried out to its end; here for the script.
+pub(super) const MARK_COPY: &str = "mark";
 /// Gives everything back.
 pub(super) const UNDO: &str = "undo.sh";
 /// Says what the backup is of.
 pub(super) const MANIFEST: &str = "repair.json";
 
-/// How much is copied at once.
-const CHUNK_BYTES: usize = 1 << 20;
+/// A file that is being copied to the backup: one with a name of its own is whole.
+const PART: &str = "part";
 
 /// Where the backup goes.
 pub(super) trait Vault {
@@ -33,6 +37,8 @@ pub(super) trait Vault {
     fn renames(&self, dir: Dir) -> bool;
     /// Moves a file by giving it another name.
     fn adopt(&self, dir: Dir, name: &str) -> io::Result<()>;
+    /// What the mark in the directory says: where the backup is.
+    fn mark(&self) -> Vec<u8>;
 }
 
 /// An error with what was being done.
@@ -40,6 +46,12 @@ pub(super) trait Vault {
 pub(super) struct Trouble {
     pub(super) what: String,
     pub(super) source: io::Error,
+}
+
+impl From<Trouble> for Failure {
+    fn from(Trouble { what, source }: Trouble) -> Failure {
+        Failure::Io { what, source }
+    }
 }
 
 fn at(what: impl Into<String>) -> impl FnOnce(io::Error) -> Trouble {
@@ -54,6 +66,11 @@ pub(super) fn copy_name(change: &Change) -> Option<String> {
         Change::Cut { name, .. } => Some(format!("{name}.cut")),
         Change::Control { .. } | Change::Move { .. } => None,
     }
+}
+
+/// What a segment's header becomes, in the backup.
+pub(super) fn header_after(name: &str) -> String {
+    format!("{name}.head.after")
 }
 
 /// Copies what will be changed, and writes what is needed to go back. All of it is on disk when it returns.
@@ -85,25 +102,35 @@ pub(super) fn secure<S: Storage, V: Vault>(
     });
     let unchanged = || judgement.control.as_ref().map(|control| control.encode());
     let after = replaced.or_else(|| control.clone()).or_else(unchanged);
-    put(store, UNFINISHED, b"")?;
-    put(store, MANIFEST, manifest)?;
+    put(store, Dir::Root, MARK_COPY, &vault.mark())?;
+    put(store, Dir::Root, MANIFEST, manifest)?;
     if let Some(bytes) = &control {
-        put(store, CONTROL_NAME, bytes)?;
+        put(store, Dir::Root, CONTROL_NAME, bytes)?;
     }
-    put(store, CONTROL_AFTER, &after.unwrap_or_default())?;
+    put(store, Dir::Root, CONTROL_AFTER, &after.unwrap_or_default())?;
     for change in changes {
         match change {
-            Change::Control { .. } => {}
+            Change::Control { .. } => {
+                // Replacing it uses up the one and leaves the other.
+                for name in [CONTROL_TEMPORARY, CONTROL_SPARE] {
+                    if is_there(storage, Dir::Root, name)? {
+                        copy(storage, store, Dir::Root, name, (0, u64::MAX), name)?;
+                    }
+                }
+            }
             Change::Move { dir, name, .. } if vault.renames(*dir) => {}
             Change::Move { dir, name, bytes } => {
                 copy(storage, store, *dir, name, (0, *bytes), name)?;
             }
             Change::Header { name, header } => {
-                let bytes = header.encode_page().len() as u64;
+                let page = header.encode_page();
                 let target = copy_name(change).expect("a header is copied");
-                copy(storage, store, Dir::Wal, name, (0, bytes), &target)?;
+                copy(storage, store, Dir::Wal, name, (0, page.len() as u64), &target)?;
+                put(store, Dir::Wal, &header_after(name), &page)?;
             }
-            Change::Cut { name, offset, bytes } => {
+            Change::Cut {
+                name, offset, bytes, ..
+            } => {
                 let target = copy_name(change).expect("what is cut is copied");
                 copy(storage, store, Dir::Wal, name, (*offset, *bytes), &target)?;
             }
@@ -113,11 +140,38 @@ pub(super) fn secure<S: Storage, V: Vault>(
         sync_dir(store, dir)?;
     }
     // Last: where it is, everything that it needs is. Without it nothing has been changed yet.
-    put(store, UNDO, undo)?;
+    put(store, Dir::Root, UNDO, undo)?;
     sync_dir(store, Dir::Root)
 }
 
-/// Makes the changes, and says so of each that is made.
+/// Says in the directory that a repair was begun. Before it returns nothing else has changed.
+pub(super) fn mark<S: Storage>(storage: &S, bytes: &[u8]) -> Result<(), Trouble> {
+    put(storage, Dir::Root, REPAIR_MARK, bytes)?;
+    sync_dir(storage, Dir::Root)
+}
+
+/// Makes sure of a mark that was found: whoever left it may have stopped before it was on disk.
+pub(super) fn sync_mark<S: Storage>(storage: &S) -> Result<(), Trouble> {
+    let synced = storage
+        .open_write(Dir::Root, REPAIR_MARK)
+        .and_then(|file| file.sync_all());
+    synced.map_err(at(format!(
+        "sync of {}",
+        storage.describe(Dir::Root, REPAIR_MARK)
+    )))?;
+    sync_dir(storage, Dir::Root)
+}
+
+/// Takes that back, or says that it came to its end.
+pub(super) fn unmark<S: Storage>(storage: &S) -> Result<(), Trouble> {
+    storage.remove(Dir::Root, REPAIR_MARK).map_err(at(format!(
+        "removing {}",
+        storage.describe(Dir::Root, REPAIR_MARK)
+    )))?;
+    sync_dir(storage, Dir::Root)
+}
+
+/// Makes the changes, or those of them that an earlier attempt left, and says so of each that is made.
 pub(super) fn carry_out<S: Storage, V: Vault>(
     storage: &S,
     vault: &V,
@@ -138,17 +192,17 @@ pub(super) fn carry_out<S: Storage, V: Vault>(
                 write_all_at(file, 0, &page[..there])
             })?,
             Change::Move { dir, name, bytes } => move_away(storage, vault, *dir, name, *bytes)?,
-            Change::Cut { name, offset, bytes } => {
-                in_place(storage, name, |file| zero_fill(file, *offset, offset + bytes))?;
-            }
+            Change::Cut {
+                name, offset, bytes, ..
+            } => in_place(storage, name, |file| {
+                let end = offset.saturating_add(*bytes);
+                let erase = &mut |at, run: &[u8]| zero_fill(file, at, at + run.len() as u64);
+                sparse::runs(file, *offset, end, erase).map(drop)
+            })?,
         }
         made(change);
     }
-    let store = vault.store();
-    store
-        .remove(Dir::Root, UNFINISHED)
-        .map_err(at(format!("removing {}", store.describe(Dir::Root, UNFINISHED))))?;
-    sync_dir(store, Dir::Root)
+    unmark(storage)
 }
 
 fn move_away<S: Storage, V: Vault>(
@@ -160,19 +214,30 @@ fn move_away<S: Storage, V: Vault>(
 ) -> Result<(), Trouble> {
     let what = || format!("moving {}", storage.describe(dir, name));
     let store = vault.store();
-    let renamed = match vault.renames(dir).then(|| vault.adopt(dir, name)) {
+    if !is_there(storage, dir, name)? {
+        // An earlier attempt came so far; what it did may not be on disk.
+        if !is_there(store, dir, name)? {
+            return Err(at(what())(io::ErrorKind::NotFound.into()));
+        }
+        sync_dir(store, dir)?;
+        return sync_dir(storage, dir);
+    }
+    let adopted = match vault.renames(dir).then(|| vault.adopt(dir, name)) {
         Some(Ok(())) => true,
         // Two mounts of one device look like one.
-        Some(Err(error)) if error.kind() == io::ErrorKind::CrossesDevices => {
-            copy(storage, store, dir, name, (0, bytes), name)?;
-            false
+        Some(Err(error)) if error.kind() != io::ErrorKind::CrossesDevices => {
+            return Err(at(what())(error));
         }
-        Some(Err(error)) => return Err(at(what())(error)),
-        None => false,
+        Some(Err(_)) | None => false,
     };
+    // A copy that has its name is whole, and may be all there is: the script moves it back byte by byte.
+    if !adopted && !is_there(store, dir, name)? {
+        copy(storage, store, dir, name, (0, bytes), PART)?;
+        store.rename(dir, PART, name).map_err(at(what()))?;
+    }
     // The new name first: a power loss may leave both, never none.
     sync_dir(store, dir)?;
-    if !renamed {
+    if !adopted {
         storage.remove(dir, name).map_err(at(what()))?;
     }
     sync_dir(storage, dir)
@@ -190,7 +255,15 @@ fn in_place<S: Storage>(
     written.map_err(at(format!("writing {}", storage.describe(Dir::Wal, name))))
 }
 
-/// Copies so many bytes from an offset on. Blocks of zeros become holes: they need no space.
+fn is_there<S: Storage>(storage: &S, dir: Dir, name: &str) -> Result<bool, Trouble> {
+    match storage.open(dir, name) {
+        Ok(_) => Ok(true),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(at(storage.describe(dir, name))(error)),
+    }
+}
+
+/// Copies so many bytes from an offset on, or what there is of them. Zeros become holes: they need no space.
 fn copy<S: Storage, B: Storage>(
     storage: &S,
     store: &B,
@@ -201,36 +274,26 @@ fn copy<S: Storage, B: Storage>(
 ) -> Result<(), Trouble> {
     let copied = storage.open(dir, name).and_then(|source| {
         let file = store.create(dir, target)?;
-        let mut chunk = vec![0; CHUNK_BYTES];
-        let mut done = 0;
-        while done < bytes {
-            let wanted = usize::try_from(bytes - done).map_or(CHUNK_BYTES, |left| left.min(CHUNK_BYTES));
-            let read = read_exact_or_end(&source, from + done, &mut chunk[..wanted])?;
-            if read == 0 {
-                break;
-            }
-            if chunk[..read].iter().any(|byte| *byte != 0) {
-                write_all_at(&file, done, &chunk[..read])?;
-            }
-            done += read as u64;
-        }
-        if file.len()? < done {
-            file.set_len(done)?;
+        let end = sparse::runs(&source, from, from.saturating_add(bytes), &mut |offset, run| {
+            write_all_at(&file, offset - from, run)
+        })?;
+        if file.len()? < end - from {
+            file.set_len(end - from)?;
         }
         file.sync_all()
     });
     copied.map_err(at(format!("copying {}", storage.describe(dir, name))))
 }
 
-fn put<B: Storage>(store: &B, name: &str, bytes: &[u8]) -> Result<(), Trouble> {
-    let written = store.create(Dir::Root, name).and_then(|file| {
+fn put<B: Storage>(store: &B, dir: Dir, name: &str, bytes: &[u8]) -> Result<(), Trouble> {
+    let written = store.create(dir, name).and_then(|file| {
         write_all_at(&file, 0, bytes)?;
         file.sync_all()
     });
-    written.map_err(at(format!("writing {}", store.describe(Dir::Root, name))))
+    written.map_err(at(format!("writing {}", store.describe(dir, name))))
 }
 
-fn sync_dir<S: Storage>(storage: &S, dir: Dir) -> Result<(), Trouble> {
+pub(super) fn sync_dir<S: Storage>(storage: &S, dir: Dir) -> Result<(), Trouble> {
     storage
         .sync_dir(dir)
         .map_err(at(format!("sync of {}", storage.describe(dir, ""))))
