@@ -87,9 +87,11 @@ impl<S: Storage> ControlFile<S> {
     /// Temporary, sync, rename, sync of the directory.
     fn replace(&self, bytes: &[u8]) -> Result<(), WriteError> {
         let storage = &self.0.storage;
-        let reserved = storage
-            .rename(Dir::Root, CONTROL_SPARE, CONTROL_TEMPORARY)
-            .is_ok();
+        // A link, or a file with a second name, is somebody else's space; what is no file is none at all.
+        let reserved = storage.is_own(Dir::Root, CONTROL_SPARE).unwrap_or(false)
+            && storage
+                .rename(Dir::Root, CONTROL_SPARE, CONTROL_TEMPORARY)
+                .is_ok();
         let written = self.write_temporary(reserved, bytes).map_err(|error| {
             // The space goes back to where it was; what cannot be tidied up now is overwritten by the next attempt.
             let _ = if reserved {

@@ -108,6 +108,10 @@ impl Storage for View {
         })
     }
 
+    fn obstacle(&self, dir: Dir, name: &str) -> io::Result<Option<String>> {
+        self.disk.obstacle(dir, name)
+    }
+
     refuse_changes!(REFUSED);
 
     fn available_bytes(&self) -> io::Result<u64> {

@@ -20,6 +20,8 @@ pub struct HeaderPage {
     pub first: Result<SegmentHeader, HeaderError>,
     /// The second copy.
     pub second: Result<SegmentHeader, HeaderError>,
+    /// The checksum that the first copy has written and that of its bytes, when the file has as many.
+    pub crcs: Option<(u32, u32)>,
 }
 
 impl HeaderPage {
@@ -45,6 +47,7 @@ impl HeaderPage {
         Ok(HeaderPage {
             first: copy(0),
             second: copy(SECOND_COPY_OFFSET),
+            crcs: SegmentHeader::crcs(&page),
         })
     }
 }

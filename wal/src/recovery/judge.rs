@@ -6,6 +6,7 @@ use idem_protocol::{Lsn, UnixMs};
 use super::cases::Row;
 use super::judgement::{Finding, FindingKind, Judgement};
 use super::pass::{Outcome, Pass};
+use super::repair;
 use super::until::Until;
 use crate::storage::{Dir, Storage};
 
@@ -106,6 +107,7 @@ pub fn judge_until<S: Storage>(
     if options.live && !judgement.row.refuses() && judgement.row != Row::New {
         vouch(&mut judgement);
     }
+    judgement.findings.extend(repair::obstacles(storage));
     for (row, message) in half_done(storage) {
         if judgement.row.refuses() {
             // Nothing starts anyway; that somebody was in the middle of it may be why.

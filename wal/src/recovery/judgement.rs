@@ -172,7 +172,8 @@ pub struct SegmentSummary {
     pub used_bytes: u64,
 }
 
-/// A segment wholly below the snapshot that reading began with: kept, and neither read nor judged.
+/// A segment that was not read: it lies wholly below the snapshot that reading began with, or behind a place where reading
+/// stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnjudgedSegment {
     /// Its name.
@@ -248,6 +249,9 @@ pub struct Judgement {
     pub records: u64,
     /// Segments that lie wholly below the snapshot, oldest first.
     pub unjudged_segments: Vec<UnjudgedSegment>,
+    /// Segments that a start would have to read and that the reading did not reach, oldest first: those behind L, and the
+    /// one that L is in when it cannot be read at all.
+    pub unread_segments: Vec<UnjudgedSegment>,
     /// Everything that was found, reasons of the row first.
     pub findings: Vec<Finding>,
     /// The judged segments.

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{
-    AtFlags, Mode, OFlags, Stat, StatxFlags, makedev, mkdirat, openat, renameat, statat, statx, unlinkat,
+    AtFlags, Mode, OFlags, Stat, StatxFlags, makedev, mkdirat, openat, renameat, statat, statx,
 };
 use rustix::io::Errno;
 
@@ -172,13 +172,16 @@ impl DiskStorage {
     }
 
     fn open_with(&self, dir: Dir, name: &str, flags: OFlags) -> io::Result<DiskFile> {
-        let mode = Mode::from_raw_mode(FILE_MODE);
-        let (file, stat) = self.with(dir, |below| open_regular(below, name, flags, mode))?;
-        Ok(DiskFile {
+        let opened = self.with(dir, |below| open_regular(below, name, flags))?;
+        Ok(self.file(opened))
+    }
+
+    fn file(&self, (file, stat): (File, Stat)) -> DiskFile {
+        DiskFile {
             file,
             id: FileId::from(stat),
             halt: self.halt.clone(),
-        })
+        }
     }
 }
 
@@ -274,7 +277,9 @@ impl Storage for DiskStorage {
 
     fn create(&self, dir: Dir, name: &str) -> io::Result<DiskFile> {
         self.halt.check()?;
-        self.open_with(dir, name, OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC)
+        let mode = Mode::from_raw_mode(FILE_MODE);
+        let made = self.with(dir, |below| regular::create_regular(below, name, mode))?;
+        Ok(self.file(made))
     }
 
     fn rename(&self, dir: Dir, from: &str, to: &str) -> io::Result<()> {
@@ -284,7 +289,15 @@ impl Storage for DiskStorage {
 
     fn remove(&self, dir: Dir, name: &str) -> io::Result<()> {
         self.halt.check()?;
-        self.with(dir, |below| Ok(unlinkat(below, name, AtFlags::empty())?))
+        self.with(dir, |below| regular::remove(below, name))
+    }
+
+    fn is_own(&self, dir: Dir, name: &str) -> io::Result<bool> {
+        self.with(dir, |below| regular::is_own(below, name))
+    }
+
+    fn obstacle(&self, dir: Dir, name: &str) -> io::Result<Option<String>> {
+        self.with(dir, |below| regular::obstacle(below, name))
     }
 
     fn sync_dir(&self, dir: Dir) -> io::Result<()> {

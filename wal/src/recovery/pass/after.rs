@@ -42,6 +42,9 @@ impl<S: Storage> Pass<'_, S> {
             self.check_length(&reached);
         } else {
             self.evidence.has_successor = true;
+        }
+        // What is behind a lost header was said of that header; here nothing is damaged.
+        if !reached.is_newest && reached.lost_next.is_none() {
             let what = describe(&reached.stop);
             self.reason_at(
                 &reached,
@@ -82,12 +85,20 @@ impl<S: Storage> Pass<'_, S> {
             && *promised > reached.lsn
         {
             self.evidence.promised_more = true;
-            let what = describe(&reached.stop);
+            let lost = reached.lost_next.as_deref();
+            let what = lost.map_or_else(
+                || describe(&reached.stop),
+                |_| "the header of the next segment is damaged".to_owned(),
+            );
             let message = format!(
                 "the log ends at {} ({what}), and {witness} promises {promised}",
                 reached.lsn
             );
-            self.reason_at(&reached, Row::F, message).promised = Some(*promised);
+            let reason = self.reason_at(&reached, Row::F, message);
+            reason.promised = Some(*promised);
+            if let Some(lost) = lost {
+                *reason = reason.clone().at(Dir::Wal, lost, 0);
+            }
         }
         let witnessed = highest.map_or(self.mark, |(promised, _)| self.mark.max(promised));
         self.log_end(reached, tail, witnessed)

@@ -5,8 +5,9 @@ use std::io;
 use idem_protocol::wal::{BodyError, FRAME_HEADER_BYTES, Opcode, Record, SEGMENT_HEADER_BYTES, scan};
 use idem_protocol::{HistoryEntry, Lsn};
 
+use super::checks::unread;
 use super::{Pass, Reached, Unvouched};
-use crate::reader::{Frame, SegmentReader, Step};
+use crate::reader::{Frame, SegmentReader, Step, Stop};
 use crate::recovery::cases::Row;
 use crate::recovery::inventory::SegmentFile;
 use crate::recovery::judge::{Place, Sink, later};
@@ -29,6 +30,12 @@ impl<S: Storage> Pass<'_, S> {
         let mut lsn = judged[0].first;
         let mut successors: Vec<_> = judged.iter().skip(1).map(|next| next.header()).collect();
         successors.push(None);
+        self.unread = unread(&judged).collect();
+        let lost: Vec<Option<(Lsn, String)>> = judged
+            .iter()
+            .skip(1)
+            .map(|next| next.has_lost_header().then(|| (next.first, next.name.clone())))
+            .collect();
         for (index, (segment, successor)) in judged.into_iter().zip(successors).enumerate() {
             let name = segment.name.clone();
             let failed = |error: io::Error| (name.clone(), error);
@@ -46,6 +53,7 @@ impl<S: Storage> Pass<'_, S> {
                     segment_crc: 0,
                     last_seal: false,
                     stop: None,
+                    lost_next: None,
                     tail: None,
                 });
             };
@@ -84,6 +92,7 @@ impl<S: Storage> Pass<'_, S> {
             summary.end = lsn;
             summary.used_bytes = reader.offset();
             self.segments.push(summary);
+            self.unread.pop_front();
             let segment_crc = crc.finalize();
             if let Some(predecessor) = successor.and_then(|next| next.predecessor)
                 && predecessor.first_lsn == segment.first
@@ -121,6 +130,12 @@ impl<S: Storage> Pass<'_, S> {
                 segment_crc,
                 last_seal,
                 stop: Some(stop),
+                lost_next: lost
+                    .into_iter()
+                    .nth(index)
+                    .flatten()
+                    .filter(|(first, _)| *first == lsn && matches!(stop, Stop::EndOfFile | Stop::NoHeader))
+                    .map(|(_, name)| name),
                 tail,
             });
         }

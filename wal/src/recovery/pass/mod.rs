@@ -42,6 +42,8 @@ pub(super) struct Pass<'a, S: Storage> {
     records: u64,
     /// Segments wholly below the snapshot.
     unjudged: Vec<UnjudgedSegment>,
+    /// Segments behind the one with L.
+    unread: VecDeque<UnjudgedSegment>,
     /// Of a live directory: each frame above the highest mark so far.
     unvouched: VecDeque<Unvouched>,
     /// Of a live directory: the time of the newest record below it.
@@ -85,6 +87,8 @@ struct Reached<S: Storage> {
     segment_crc: u32,
     last_seal: bool,
     stop: Option<Stop>,
+    /// The next segment, when the log reads up to its first lsn and its header is lost.
+    lost_next: Option<String>,
     tail: Option<TailImage>,
 }
 
@@ -101,6 +105,7 @@ impl<'a, S: Storage> Pass<'a, S> {
             epochs: Vec::new(),
             records: 0,
             unjudged: Vec::new(),
+            unread: VecDeque::new(),
             unvouched: VecDeque::new(),
             vouched_time: UnixMs::ZERO,
             read_to: Lsn::ZERO,
@@ -305,6 +310,7 @@ impl<'a, S: Storage> Pass<'a, S> {
             log_time: later(self.read_time, base_time.unwrap_or_default()),
             records: self.records,
             unjudged_segments: self.unjudged,
+            unread_segments: self.unread.into(),
             findings,
             segments: self.segments,
             control: None,

@@ -134,7 +134,6 @@ fn what_is_no_regular_file_is_refused_in_words_and_keeps_nobody_waiting() {
         let opened = [
             Storage::open(&storage, Dir::Root, name),
             storage.open_write(Dir::Root, name),
-            storage.create(Dir::Root, name),
         ];
         for opened in opened {
             let error = opened.unwrap_err().to_string();
@@ -150,4 +149,65 @@ fn what_is_no_regular_file_is_refused_in_words_and_keeps_nobody_waiting() {
     assert_eq!(read_all(&file).unwrap(), b"abc");
     let missing = Storage::open(&storage, Dir::Root, "none").unwrap_err();
     assert_eq!(missing.kind(), io::ErrorKind::NotFound);
+}
+
+#[test]
+fn a_new_file_is_one_of_its_own_whatever_has_its_name() {
+    let directory = tempfile::Builder::new().prefix("w").tempdir().unwrap();
+    let path = directory.path();
+    let storage = DiskStorage::open(path).unwrap();
+    let victim = path.join("victim");
+    fs::write(&victim, b"somebody else's").unwrap();
+    type Put = fn(&Path, &Path);
+    let kinds: [(&str, Put); 8] = [
+        ("nothing", |_, _| {}),
+        ("a file", |name, _| fs::write(name, b"old").unwrap()),
+        ("a link to a file", |name, victim| {
+            std::os::unix::fs::symlink(victim, name).unwrap()
+        }),
+        ("a link to nothing", |name, _| {
+            std::os::unix::fs::symlink("missing", name).unwrap()
+        }),
+        ("a second name", |name, victim| {
+            fs::hard_link(victim, name).unwrap()
+        }),
+        ("a FIFO", |name, _| {
+            let mode = Mode::RUSR | Mode::WUSR;
+            rustix::fs::mknodat(rustix::fs::CWD, name, rustix::fs::FileType::Fifo, mode, 0).unwrap()
+        }),
+        ("a socket", |name, _| {
+            drop(std::os::unix::net::UnixListener::bind(name).unwrap())
+        }),
+        ("an empty directory", |name, _| fs::create_dir(name).unwrap()),
+    ];
+    for (kind, put) in kinds {
+        put(&path.join("a"), &victim);
+        let is_own = storage.is_own(Dir::Root, "a").ok();
+        let expected = (kind != "nothing").then_some(kind == "a file");
+        assert_eq!(is_own, expected, "{kind}");
+        assert_eq!(storage.obstacle(Dir::Root, "a").unwrap(), None, "{kind}");
+        let file = storage.create(Dir::Root, "a").unwrap();
+        file.write_at(0, b"new").unwrap();
+        assert_eq!(fs::read(path.join("a")).unwrap(), b"new", "{kind}");
+        assert!(storage.is_own(Dir::Root, "a").unwrap(), "{kind}");
+        assert_eq!(fs::read(&victim).unwrap(), b"somebody else's", "{kind}");
+        assert!(!path.join("missing").exists(), "{kind}");
+        storage.remove(Dir::Root, "a").unwrap();
+        put(&path.join("a"), &victim);
+        let removed = storage.remove(Dir::Root, "a").map_err(|error| error.kind());
+        let expected = (kind != "nothing").then_some(()).ok_or(io::ErrorKind::NotFound);
+        assert_eq!(removed, expected, "{kind}");
+        assert_eq!(storage.list(Dir::Root).unwrap(), ["victim"], "{kind}");
+    }
+    // What is in a directory is nobody's to throw away.
+    fs::create_dir_all(path.join("a/b")).unwrap();
+    let words = storage.obstacle(Dir::Root, "a").unwrap().unwrap();
+    assert_eq!(words, "it is a directory that is not empty");
+    for failed in [
+        storage.create(Dir::Root, "a").map(drop),
+        storage.remove(Dir::Root, "a"),
+    ] {
+        assert_eq!(failed.unwrap_err().to_string(), words);
+    }
+    assert!(path.join("a/b").exists());
 }

@@ -97,7 +97,9 @@ impl Cuts {
 /// A segment that reads whole and has another checksum than its successor says: its first lsn and the checksum.
 fn other_crc(reason: &Finding) -> Option<(Lsn, u32)> {
     let place = reason.place.as_ref().filter(|place| place.offset == 0)?;
-    Some((parse_segment_name(&place.name)?, reason.found_crc?))
+    let first = parse_segment_name(&place.name)?;
+    // What is said of the segment's begin is of its header, and so is that checksum.
+    (reason.lsn? > first).then_some((first, reason.found_crc?))
 }
 
 /// The first lsns of the segments, in order.

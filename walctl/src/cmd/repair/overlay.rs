@@ -78,6 +78,14 @@ impl<S: Storage> Storage for Overlay<S> {
         })
     }
 
+    fn obstacle(&self, dir: Dir, name: &str) -> io::Result<Option<String>> {
+        let key = (dir, name.to_owned());
+        if self.patches.hidden.contains(&key) || self.patches.whole.contains_key(&key) {
+            return Ok(None);
+        }
+        self.inner.obstacle(dir, name)
+    }
+
     refuse_changes!(REFUSED);
 
     fn available_bytes(&self) -> io::Result<u64> {

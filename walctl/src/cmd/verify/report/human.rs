@@ -235,9 +235,11 @@ fn unjudged_row(segment: &UnjudgedSegment) -> [String; 8] {
 fn write_segments(out: &mut Out, judgement: &Judgement) -> io::Result<()> {
     let unjudged = judgement.unjudged_segments.iter().map(unjudged_row);
     let judged = judgement.segments.iter().map(judged_row);
+    let unread = judgement.unread_segments.iter().map(unjudged_row);
     let rows: Vec<([String; 8], &str)> = unjudged
         .map(|row| (row, "  not judged"))
         .chain(judged.map(|row| (row, "")))
+        .chain(unread.map(|row| (row, "  not read")))
         .collect();
     if rows.is_empty() {
         return Ok(());

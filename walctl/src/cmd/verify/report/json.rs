@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use idem_wal::recovery::{Finding, FindingKind};
+use idem_wal::recovery::{Finding, FindingKind, UnjudgedSegment};
 use idem_wal::storage::Dir;
 use serde::Serialize;
 
@@ -47,6 +47,9 @@ struct VerdictLine<'a> {
     /// Log below the snapshot, which a start does not read.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     not_judged: Vec<UnjudgedLine>,
+    /// Log that a start has to read, and that reading did not reach.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    not_read: Vec<UnjudgedLine>,
 }
 
 /// What the replay judged.
@@ -67,7 +70,7 @@ struct BelowLine {
     findings: u64,
 }
 
-/// A segment that it leaves out.
+/// A segment that was not read.
 #[derive(Serialize)]
 struct UnjudgedLine {
     file: String,
@@ -76,6 +79,17 @@ struct UnjudgedLine {
     end_lsn: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     file_bytes: Option<u64>,
+}
+
+impl From<&UnjudgedSegment> for UnjudgedLine {
+    fn from(segment: &UnjudgedSegment) -> Self {
+        UnjudgedLine {
+            file: Dir::Wal.join(&segment.name),
+            first_lsn: segment.first.get(),
+            end_lsn: segment.sealed.map(|(end, _)| end.get()),
+            file_bytes: segment.file_bytes,
+        }
+    }
 }
 
 /// What it found.
@@ -214,13 +228,9 @@ pub(in crate::cmd::verify) fn print(out: &mut Out, report: &Report<'_>) -> io::R
         not_judged: judgement
             .unjudged_segments
             .iter()
-            .map(|segment| UnjudgedLine {
-                file: Dir::Wal.join(&segment.name),
-                first_lsn: segment.first.get(),
-                end_lsn: segment.sealed.map(|(end, _)| end.get()),
-                file_bytes: segment.file_bytes,
-            })
+            .map(UnjudgedLine::from)
             .collect(),
+        not_read: judgement.unread_segments.iter().map(UnjudgedLine::from).collect(),
     };
     serde_json::to_writer(&mut *out, &line)?;
     out.write_all(b"\n")?;
