@@ -25,6 +25,9 @@ pub const CONTROL_TEMPORARY: &str = "control.tmp";
 /// The space that the next change is written into; its contents mean nothing, and it may be missing.
 pub const CONTROL_SPARE: &str = "control.spare";
 
+/// A control file is some hundred bytes; one of more than so many is damaged, whatever it holds, and is not read.
+pub const CONTROL_BYTES_MAX: u64 = 64 << 20;
+
 /// What one change may add: a history entry, a member, an address.
 const ROOM_BYTES: usize = 512;
 const PAGE_BYTES: u64 = 4096;

@@ -16,7 +16,7 @@ pub mod segment;
 pub mod snapshot;
 mod window;
 
-pub use log::{Again, Gap, LogReader, LogRecord, LogStep, Past, frame_records};
+pub use log::{Again, Gap, LogReader, LogRecord, LogStep, Past, Unreadable, frame_records};
 pub use salvage::{Bad, Piece, salvage};
 pub(crate) use search::Search;
 pub use segment::{Frame, HeaderPage, SegmentReader, Step, Stop};

@@ -119,6 +119,12 @@ const MARK_BYTES: usize = FRAME_HEADER_BYTES + RECORD_HEADER_BYTES;
 /// A group is closed when it has so many bytes, or by one larger record.
 const BEGIN_BYTES: usize = 8 << 20;
 
+/// What is asked of the disk at once where a part of it cannot be read: a page, which is what cannot be read then.
+const UNREADABLE_BYTES: usize = 4096;
+
+/// At most so much is left out at once.
+const UNREADABLE_BYTES_MAX: u64 = 1 << 20;
+
 /// Whether a writer can have made a frame of that length.
 pub(crate) fn is_possible(header: &FrameHeader) -> bool {
     u64::from(header.payload_bytes) <= RECORD_BYTES_MAX + BEGIN_BYTES as u64 && header.end().is_some()
@@ -288,6 +294,35 @@ impl<F: StorageFile> SegmentReader<F> {
         }
         self.go_to(offset, lsn)?;
         Ok(first)
+    }
+
+    /// As [`SegmentReader::search`], and bytes that the system does not hand over are left out; the first such failure is the
+    /// second answer. A medium that is damaged over a long way takes seconds for each failure, so after each the next one is
+    /// expected twice as far on, up to a limit.
+    pub(crate) fn search_what_can_be_read(&mut self) -> (Option<(u64, FrameHeader)>, Option<io::Error>) {
+        let mut search = Search::new(self);
+        let (mut offset, end) = (self.offset(), self.file_bytes());
+        let (mut chunk, mut step) = (vec![0; UNREADABLE_BYTES], UNREADABLE_BYTES as u64);
+        let (mut first, mut failed) = (None, None);
+        while first.is_none() && offset < end {
+            match self.window.read_at(offset, &mut chunk) {
+                Ok(0) => break,
+                Ok(read) => {
+                    search.feed(&chunk[..read], &mut |at, header| {
+                        first.get_or_insert((at, header));
+                    });
+                    offset += read as u64;
+                    step = UNREADABLE_BYTES as u64;
+                }
+                Err(error) => {
+                    failed.get_or_insert(error);
+                    offset = (offset + step) / UNREADABLE_BYTES as u64 * UNREADABLE_BYTES as u64;
+                    search.skip_to(offset);
+                    step = (step * 2).min(UNREADABLE_BYTES_MAX);
+                }
+            }
+        }
+        (first, failed)
     }
 
     /// The frame at this place by its header alone, when that is good and has the expected lsn; its records may be anything,

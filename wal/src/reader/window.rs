@@ -57,6 +57,11 @@ impl<F: StorageFile> Window<F> {
         Ok(())
     }
 
+    /// Bytes from anywhere in the file; the window stays as it is.
+    pub(crate) fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        crate::storage::durable::read_exact_or_end(&self.file, offset, buf)
+    }
+
     /// The next `count` bytes, or fewer at the end of the file. They stay where they are.
     pub(crate) fn peek(&mut self, count: usize) -> io::Result<&[u8]> {
         let wanted = count.min(usize::try_from(self.left()).unwrap_or(usize::MAX));

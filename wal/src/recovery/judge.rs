@@ -64,7 +64,7 @@ pub const REPAIR_MARK: &str = "repair.incomplete";
 const MARKS: [(&str, &str); 2] = [
     (
         RESTORE_MARK,
-        "a restore into this directory did not come to its end; walctl restore can be repeated",
+        "a restore into this directory did not come to its end; walctl restore can be repeated, with the command in that file",
     ),
     (
         REPAIR_MARK,

@@ -17,11 +17,13 @@ use rustix::fs::{
 };
 use rustix::io::Errno;
 
+use self::owner::Owner;
 use self::regular::open_regular;
 use super::{Dir, Storage, StorageFile};
 
 pub(crate) use self::regular::open_directory;
 
+mod owner;
 mod regular;
 
 /// Raised by the first sync that fails, and shared by all handles of a directory. The process is about to end; until it
@@ -51,6 +53,8 @@ impl Halt {
 pub struct DiskStorage {
     handles: Arc<Handles>,
     halt: Halt,
+    /// Whom files in the data directory itself are given to when they are opened for writing.
+    owner: Option<Owner>,
     #[cfg(feature = "sabotage")]
     no_directory_sync: bool,
 }
@@ -86,6 +90,7 @@ impl DiskStorage {
                 below: Mutex::default(),
             }),
             halt: Halt::default(),
+            owner: None,
             #[cfg(feature = "sabotage")]
             no_directory_sync: false,
         }
@@ -112,6 +117,17 @@ impl DiskStorage {
             File::open(parent.unwrap_or(Path::new(".")))?.sync_all()?;
         }
         DiskStorage::open(path)
+    }
+
+    /// A handle for tools that root may run: every file in the data directory itself (not below it) that is opened for
+    /// writing through it belongs from then on to whom the directory belongs, with the permissions that the file `like` has
+    /// now.
+    ///
+    /// # Errors
+    /// The directory cannot be looked at.
+    pub fn for_owner(mut self, like: &str) -> io::Result<DiskStorage> {
+        self.owner = Some(Owner::of(&self.handles.root, like)?);
+        Ok(self)
     }
 
     /// The data directory as it was given.
@@ -173,7 +189,17 @@ impl DiskStorage {
 
     fn open_with(&self, dir: Dir, name: &str, flags: OFlags) -> io::Result<DiskFile> {
         let opened = self.with(dir, |below| open_regular(below, name, flags))?;
+        if flags.contains(OFlags::RDWR) {
+            self.give(dir, &opened);
+        }
         Ok(self.file(opened))
+    }
+
+    /// To whom it is for, before anything is written.
+    fn give(&self, dir: Dir, (file, stat): &(File, Stat)) {
+        if let Some(owner) = self.owner.filter(|_| dir == Dir::Root) {
+            owner.give(file, stat);
+        }
     }
 
     fn file(&self, (file, stat): (File, Stat)) -> DiskFile {
@@ -267,6 +293,14 @@ impl Storage for DiskStorage {
         }
     }
 
+    fn has_name(&self, dir: Dir, name: &str) -> io::Result<bool> {
+        match self.with(dir, |below| Ok(statat(below, name, AtFlags::SYMLINK_NOFOLLOW)?)) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     fn open(&self, dir: Dir, name: &str) -> io::Result<DiskFile> {
         self.open_with(dir, name, OFlags::RDONLY)
     }
@@ -279,6 +313,7 @@ impl Storage for DiskStorage {
         self.halt.check()?;
         let mode = Mode::from_raw_mode(FILE_MODE);
         let made = self.with(dir, |below| regular::create_regular(below, name, mode))?;
+        self.give(dir, &made);
         Ok(self.file(made))
     }
 

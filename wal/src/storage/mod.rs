@@ -65,6 +65,10 @@ pub trait Storage: Clone + Send + Sync + 'static {
 
     /// The names in `dir`, sorted (of files and directories alike); a missing directory is an empty list.
     fn list(&self, dir: Dir) -> io::Result<Vec<String>>;
+    /// Whether `dir` has this name, whatever it stands for: also a link that leads nowhere.
+    fn has_name(&self, dir: Dir, name: &str) -> io::Result<bool> {
+        Ok(self.list(dir)?.iter().any(|found| found == name))
+    }
     /// Opens an existing file for reading.
     fn open(&self, dir: Dir, name: &str) -> io::Result<Self::File>;
     /// Opens an existing file for reading and writing.

@@ -15,7 +15,7 @@ fn files_and_names_do_what_the_trait_says() {
     assert_eq!(file.len().unwrap(), 600_001);
     storage.rename(Dir::Wal, "b", "a").unwrap();
     storage.sync_dir(Dir::Wal).unwrap();
-    let bytes = read_all(&storage.open(Dir::Wal, "a").unwrap()).unwrap();
+    let bytes = read_all(&storage.open(Dir::Wal, "a").unwrap(), 1 << 20).unwrap();
     assert!(bytes.ends_with(b"\0end") && bytes[..599_998].iter().all(|byte| *byte == 0));
     storage.open_write(Dir::Wal, "a").unwrap().set_len(3).unwrap();
     assert_eq!(storage.open(Dir::Wal, "a").unwrap().len().unwrap(), 3);
@@ -51,7 +51,10 @@ fn after_a_failed_sync_no_handle_changes_anything() {
     assert!(other.rename(Dir::Root, "a", "b").is_err());
     assert!(other.remove(Dir::Root, "a").is_err());
     assert!(other.sync_dir(Dir::Root).is_err());
-    assert_eq!(read_all(&other.open(Dir::Root, "a").unwrap()).unwrap(), b"x");
+    assert_eq!(
+        read_all(&other.open(Dir::Root, "a").unwrap(), 1 << 20).unwrap(),
+        b"x"
+    );
 }
 
 #[test]
@@ -146,7 +149,7 @@ fn what_is_no_regular_file_is_refused_in_words_and_keeps_nobody_waiting() {
     fs::write(path.join("file"), b"abc").unwrap();
     std::os::unix::fs::symlink("file", path.join("to-file")).unwrap();
     let file = Storage::open(&storage, Dir::Root, "to-file").unwrap();
-    assert_eq!(read_all(&file).unwrap(), b"abc");
+    assert_eq!(read_all(&file, 1 << 20).unwrap(), b"abc");
     let missing = Storage::open(&storage, Dir::Root, "none").unwrap_err();
     assert_eq!(missing.kind(), io::ErrorKind::NotFound);
 }
