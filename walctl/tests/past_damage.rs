@@ -11,6 +11,7 @@ use std::process::Output;
 use std::time::Duration;
 
 use idem_protocol::wal::{FrameHeader, SegmentHeader};
+use idem_protocol::{Lsn, UnixMs};
 use idem_wal::lock::DirLock;
 use support::memory::in_little_memory;
 use support::*;
@@ -286,4 +287,67 @@ fn a_sparse_segment_takes_no_memory() {
     };
     write_at(&path, used.next_multiple_of(8), &claim.encode(header.salt));
     check(&["dump", dir, "--json"], 1);
+}
+
+/// A log with a group behind its end whose header is good and claims one record of so many bytes; the file has as many.
+fn claiming(body: impl FnOnce(Lsn) -> Vec<u8>, payload_bytes: u32) -> Option<TestLog> {
+    let mut log = TestLog::new(0);
+    log.group(&[(1, 0, string(b"first", b"1"))]);
+    let path = log.segments().pop().unwrap();
+    let head = fs::read(&path).unwrap();
+    let used = head.iter().rposition(|byte| *byte != 0).unwrap() as u64 + 1;
+    let at = used.next_multiple_of(8);
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(at + 32 + u64::from(payload_bytes) + 4096).ok()?;
+    let claim = FrameHeader {
+        payload_bytes,
+        lsn: log.end(),
+        synced: log.end(),
+        count: 1,
+        seal: false,
+    };
+    let header = SegmentHeader::decode(&head[..2048]).unwrap();
+    write_at(&path, at, &claim.encode(header.salt));
+    write_at(&path, at + 32, &body(log.end()));
+    Some(log)
+}
+
+#[test]
+fn a_claimed_record_takes_no_memory_and_a_good_one_is_never_cut_for_want_of_it() {
+    const RECORD_BYTES: u32 = 512 << 20;
+    let junk = |_| [&(RECORD_BYTES - 24).to_le_bytes()[..], b"no such checksum"].concat();
+    let Some(log) = claiming(junk, RECORD_BYTES) else {
+        return skip("no sparse file of 512 mebibytes");
+    };
+    let dir = log.path().to_str().unwrap();
+    for (arguments, expected) in [
+        (&["verify", dir][..], 3),
+        (&["dump", dir], 1),
+        (&["stat", dir], 1),
+    ] {
+        let output = in_little_memory(arguments);
+        assert_eq!(code(&output), expected, "{arguments:?}: {}", stderr(&output));
+    }
+    assert_eq!(code(&walctl(&["verify", dir])), 3);
+
+    // A record that is good, and larger than the memory. Its value is all zeros, and is left to the file's.
+    const VALUE_BYTES: usize = 96 << 20;
+    let value = vec![0; VALUE_BYTES];
+    let record = |lsn| {
+        let mut bytes = Vec::new();
+        string(b"k", &value).encode(lsn, UnixMs::new(START_MS + 10), 0, &mut bytes);
+        bytes
+    };
+    let bytes = u32::try_from(record(Lsn::ZERO).len()).unwrap();
+    let begin = |lsn| record(lsn)[..64].to_vec();
+    let log = claiming(begin, bytes).unwrap();
+    let dir = log.path().to_str().unwrap();
+    assert_eq!(code(&walctl(&["verify", dir])), 0);
+    let output = in_little_memory(&["verify", dir]);
+    assert_eq!(code(&output), 9, "{}", stdout(&output));
+    assert!(
+        stdout(&output).contains("not enough memory"),
+        "{}",
+        stdout(&output)
+    );
 }

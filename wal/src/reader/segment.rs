@@ -3,7 +3,7 @@
 use std::io;
 
 use idem_protocol::Lsn;
-use idem_protocol::wal::scan::{PayloadError, check_payload};
+use idem_protocol::wal::scan::{PayloadCheck, PayloadError, check_payload};
 use idem_protocol::wal::{
     FRAME_HEADER_BYTES, FrameHeader, HeaderError, RECORD_BYTES_MAX, RECORD_HEADER_BYTES, RecordError,
     SECOND_COPY_OFFSET, SEGMENT_HEADER_BYTES, SegmentHeader,
@@ -125,6 +125,17 @@ const UNREADABLE_BYTES: usize = 4096;
 /// At most so much is left out at once.
 const UNREADABLE_BYTES_MAX: u64 = 1 << 20;
 
+/// How much of a larger one is looked at at once, before all of it is read.
+const AHEAD_BYTES: usize = 1 << 20;
+
+/// What a payload is that was read through.
+enum Ahead {
+    Good,
+    Bad(PayloadError),
+    /// The file ends before it does.
+    Outside,
+}
+
 /// Whether a writer can have made a frame of that length.
 pub(crate) fn is_possible(header: &FrameHeader) -> bool {
     u64::from(header.payload_bytes) <= RECORD_BYTES_MAX + BEGIN_BYTES as u64 && header.end().is_some()
@@ -187,7 +198,6 @@ impl<F: StorageFile> SegmentReader<F> {
         if header.lsn != self.lsn {
             return Ok(Step::Stop(Stop::LsnGap(header)));
         }
-        // Within the file, and read in pieces: the length is backed by bytes.
         let outside = Stop::PayloadOutsideFile(header);
         let Ok(whole) = usize::try_from(whole) else {
             return Ok(Step::Stop(outside));
@@ -195,8 +205,12 @@ impl<F: StorageFile> SegmentReader<F> {
         let Ok(padded) = usize::try_from(header.frame_bytes()) else {
             return Ok(Step::Stop(outside));
         };
-        if let Some(error) = self.check_begin(&header, whole)? {
-            return Ok(Step::Stop(Stop::Payload(header, error)));
+        if whole > BEGIN_BYTES {
+            match self.check_ahead(&header, whole)? {
+                Ahead::Good => self.window.reserve(padded)?,
+                Ahead::Bad(error) => return Ok(Step::Stop(Stop::Payload(header, error))),
+                Ahead::Outside => return Ok(Step::Stop(outside)),
+            }
         }
         let offset = self.window.offset();
         let bytes = self.window.peek(padded)?;
@@ -226,28 +240,27 @@ impl<F: StorageFile> SegmentReader<F> {
         }))
     }
 
-    /// What is wrong with a payload as far as its begin tells: of one that is larger than groups are, no more is held than
-    /// is made up of good records. Where a sparse file backs whatever length a header claims, zeros fail here.
-    fn check_begin(&mut self, header: &FrameHeader, whole: usize) -> io::Result<Option<PayloadError>> {
-        let mut begin = BEGIN_BYTES;
-        while begin < whole {
-            let bytes = self.window.peek(begin)?;
-            let payload = bytes.get(FRAME_HEADER_BYTES..).unwrap_or_default();
-            match check_payload(header, payload) {
-                // It goes on behind the begin.
-                Ok(())
-                | Err(PayloadError::Record {
-                    error: RecordError::Short { .. },
-                    ..
-                }) => {}
-                Err(PayloadError::Left(left)) => {
-                    return Ok(Some(PayloadError::Left(left + (whole - begin))));
-                }
-                Err(error) => return Ok(Some(error)),
+    /// Reads through a payload that is larger than groups are, and holds none of it. Only one that is good is then read into
+    /// memory: a length that junk, or a sparse file, backs with bytes costs no more than any other, and whether a frame is
+    /// good does not depend on how much memory is free.
+    fn check_ahead(&self, header: &FrameHeader, whole: usize) -> io::Result<Ahead> {
+        let mut left = whole - FRAME_HEADER_BYTES;
+        let mut check = PayloadCheck::new(header, left);
+        let mut at = self.window.offset() + FRAME_HEADER_BYTES as u64;
+        let mut chunk = vec![0; AHEAD_BYTES.min(left)];
+        while left > 0 {
+            let wanted = left.min(chunk.len());
+            let read = self.window.read_at(at, &mut chunk[..wanted])?;
+            if read < wanted {
+                return Ok(Ahead::Outside);
             }
-            begin = begin.saturating_mul(2);
+            if let Err(error) = check.feed(&chunk[..read]) {
+                return Ok(Ahead::Bad(error));
+            }
+            at += read as u64;
+            left -= read;
         }
-        Ok(None)
+        Ok(check.finish().map_or_else(Ahead::Bad, |()| Ahead::Good))
     }
 
     /// Whether the frame that was read last stands in `file` in the same place. A log that was cut below it and written on
@@ -358,7 +371,14 @@ impl<F: StorageFile> SegmentReader<F> {
     /// whose header alone is good, else at the next header that can be one of this log. False, and the reader stays, when
     /// there is none.
     pub fn pass_damage(&mut self) -> io::Result<bool> {
-        if self.take_unchecked()?.is_some() {
+        let header = FrameHeader::decode(self.window.peek(FRAME_HEADER_BYTES)?, self.header.salt);
+        let here = header.filter(|header| header.lsn == self.lsn && is_possible(header));
+        if let Some(header) = here
+            && let Some(end) = header.end()
+        {
+            // Nothing of it is read.
+            let behind = self.offset().saturating_add(header.frame_bytes());
+            self.go_to(behind.min(self.file_bytes()), end)?;
             return Ok(true);
         }
         let Some((offset, header)) = self.search()? else {

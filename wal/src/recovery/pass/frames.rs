@@ -83,7 +83,9 @@ impl<S: Storage> Pass<'_, S> {
                         summary.seals += u64::from(frame.header.seal);
                         summary.records += u64::from(frame.header.count);
                         if let Some(tail) = tail.as_mut() {
-                            tail.push_frame(frame.header.lsn, frame.offset, frame.bytes, self.mark);
+                            let held =
+                                tail.push_frame(frame.header.lsn, frame.offset, frame.bytes, self.mark);
+                            held.map_err(failed)?;
                         }
                     }
                 }
