@@ -47,21 +47,11 @@ impl Chain {
     }
 }
 
-/// Reads the headers, newest first. A file that cannot be read is an error.
+/// Reads the headers, newest first, up to a file that cannot be read; whoever asks was told of that by other means.
 ///
 /// A newest segment without a good header holds nothing that could be told apart from junk, and is left out. Names that
 /// go while the directory is read (a server removes the oldest ones) are left out, too.
-pub(crate) fn read(view: &View) -> io::Result<Chain> {
-    walk(view, Err)
-}
-
-/// As [`read`], up to a file that cannot be read: for somebody who was told of that by other means.
 pub(crate) fn read_what_can_be(view: &View) -> io::Result<Chain> {
-    walk(view, |_| Ok(()))
-}
-
-/// `unreadable` is asked whether the chain may just begin behind a file that cannot be read.
-fn walk(view: &View, unreadable: impl Fn(io::Error) -> io::Result<()>) -> io::Result<Chain> {
     let names = view.list(Dir::Wal)?;
     let mut named: Vec<(Lsn, String)> = names
         .into_iter()
@@ -77,8 +67,7 @@ fn walk(view: &View, unreadable: impl Fn(io::Error) -> io::Result<()>) -> io::Re
         {
             Ok(page) => page,
             Err(error) if error.kind() == io::ErrorKind::NotFound => break,
-            Err(error) => {
-                unreadable(error)?;
+            Err(_) => {
                 is_cut = true;
                 break;
             }

@@ -15,6 +15,7 @@ use idem_wal::storage::{Dir, Storage, StorageFile};
 
 use crate::exit::Failure;
 use crate::view::View;
+use crate::vouched;
 
 /// The place where reading stopped.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,6 +39,14 @@ pub(crate) struct Complaint {
     pub(crate) words: String,
     /// The segment with the damage, when that is what is wrong.
     pub(crate) file: Option<String>,
+}
+
+/// Of a log that the system did not hand over any further than up to `lsn`. The error names the file.
+pub(crate) fn unreadable(lsn: Lsn, error: &io::Error) -> Complaint {
+    Complaint {
+        words: format!("the log was read up to lsn {lsn}, and cannot be read there: {error}"),
+        file: None,
+    }
 }
 
 /// The command that says more about damage in segment `file`, as a line for stderr. No start reads a segment that lies wholly
@@ -69,9 +78,23 @@ fn is_below_the_snapshots(view: &View, file: &str) -> io::Result<bool> {
     Ok(above.any(|start| snapshot::read(view, &snapshot_name(start), None, &mut |_, _| {}).is_ok()))
 }
 
-/// What to say about the place where reading stopped; nothing when it is the end of the log. `is_live` is asked only when
-/// it matters: on a live directory the place may be in the middle of being written.
+/// What to say about the place where reading stopped and ended; nothing when it is the end of the log. `is_live` is asked
+/// only when it matters: on a live directory the place may be in the middle of being written.
 pub(crate) fn what_is_wrong(
+    view: &View,
+    end: &LogEnd,
+    is_live: &dyn Fn() -> Result<bool, Failure>,
+) -> Result<Option<String>, Failure> {
+    let more = match end.segments_left {
+        0 => String::new(),
+        1 => "; one later segment was not read".to_owned(),
+        left => format!("; {left} later segments were not read"),
+    };
+    Ok(what_is_there(view, end, is_live)?.map(|what| what + &more))
+}
+
+/// As [`what_is_wrong`], for somebody who reads on behind it.
+pub(crate) fn what_is_there(
     view: &View,
     end: &LogEnd,
     is_live: &dyn Fn() -> Result<bool, Failure>,
@@ -81,7 +104,10 @@ pub(crate) fn what_is_wrong(
     }
     let is_newest = end.segments_left == 0;
     let what = match look_again(view, end) {
-        Ok(None) => return Ok(None),
+        // An archive knows better where its log ends, and whether this is it.
+        Ok(None) => {
+            return Ok(vouched::complaint(view, Some(end.lsn)).map(|complaint| complaint.words));
+        }
         Ok(Some(_)) if is_newest && end.stop.is_some() && is_live()? => return Ok(None),
         // It was the newest one when it was read to its end; the server needs it no more.
         Err(error) if error.kind() == io::ErrorKind::NotFound && is_live()? => return Ok(None),
@@ -89,13 +115,8 @@ pub(crate) fn what_is_wrong(
         Err(error) => return Err(Failure::io("reading the log")(error)),
     };
     let name = Dir::Wal.join(&end.file);
-    let more = match end.segments_left {
-        0 => String::new(),
-        1 => "; one later segment was not read".to_owned(),
-        left => format!("; {left} later segments were not read"),
-    };
     Ok(Some(format!(
-        "{name} offset {}, lsn {}: {what}{more}",
+        "{name} offset {}, lsn {}: {what}",
         end.offset, end.lsn
     )))
 }
@@ -143,7 +164,8 @@ pub(crate) fn describe(stop: Stop) -> String {
 /// How much is looked at at once.
 const CHUNK_BYTES: usize = 1 << 18;
 
-fn is_zero_from(file: &impl StorageFile, from: u64) -> io::Result<bool> {
+/// Whether nothing but zeros follows an offset.
+pub(crate) fn is_zero_from(file: &impl StorageFile, from: u64) -> io::Result<bool> {
     let mut chunk = vec![0; CHUNK_BYTES];
     let zeros = vec![0; CHUNK_BYTES];
     let mut offset = from;

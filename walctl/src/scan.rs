@@ -4,11 +4,14 @@
 //! the reading could not show (segments that went meanwhile, a record of a newer version, something at the end that is no
 //! end) comes back as words for stderr, and decides the exit code.
 
+use std::io;
 use std::path::Path;
 
 use idem_protocol::Lsn;
 use idem_protocol::wal::{BodyError, Record};
-use idem_wal::reader::{Frame, LogReader, LogRecord, LogStep, Past, Piece, Stop, frame_records, salvage};
+use idem_wal::reader::{
+    Frame, Gap, LogReader, LogRecord, LogStep, Past, Piece, Stop, frame_records, salvage,
+};
 use idem_wal::storage::Dir;
 
 use crate::exit::{Exit, Failure};
@@ -47,8 +50,8 @@ pub(crate) struct Scanned {
     pub(crate) end: Lsn,
     /// Why it is no end of a log.
     complaint: Option<Complaint>,
-    /// Whether damage was passed on the way.
-    has_skipped: bool,
+    /// How to end for what was passed on the way; nothing when nothing was.
+    skipped: Option<Exit>,
     /// The segment with the first of it.
     first_skipped: Option<String>,
 }
@@ -61,12 +64,12 @@ impl Scanned {
 
     /// Whether something on the way could not be read.
     pub(crate) fn has_skipped(&self) -> bool {
-        self.has_skipped
+        self.skipped.is_some()
     }
 
     /// Says on stderr what was not read, and how `walctl` ends for it. To be called after the data was printed.
     pub(crate) fn conclude(self, view: &View, dir: &Path) -> Exit {
-        if self.complaint.is_none() && !self.has_skipped {
+        if self.complaint.is_none() && self.skipped.is_none() {
             return Exit::Clean;
         }
         let mut file = self.first_skipped;
@@ -75,7 +78,7 @@ impl Scanned {
             file = file.or(complaint.file);
         }
         eprintln!("walctl: {}", log_end::advice(view, dir, file.as_deref()));
-        if self.has_skipped { Exit::Rot } else { Exit::Failed }
+        self.skipped.unwrap_or(Exit::Failed)
     }
 }
 
@@ -98,7 +101,21 @@ pub(crate) fn scan(
         begun: false,
     };
     loop {
-        let taken = match reader.next_step().map_err(failed())? {
+        let step = match reader.next_step() {
+            Ok(step) => step,
+            Err(error) => {
+                let lsn = reader.lsn();
+                match scan.unreadable(&mut reader, &error)? {
+                    Some(Taken::All) => continue,
+                    Some(_) => return Ok(Some(scan.scanned(lsn, None))),
+                    None => {
+                        scan.begin(lsn)?;
+                        return Ok(Some(scan.scanned(lsn, Some(log_end::unreadable(lsn, &error)))));
+                    }
+                }
+            }
+        };
+        let taken = match step {
             LogStep::Frame { file, frame } => scan.frame(file, frame)?,
             LogStep::Removed { from, to } => {
                 let words = format!("lsn {from} to {to}: these segments were removed while the log was read");
@@ -217,21 +234,48 @@ impl Scan<'_, '_> {
         if self.past.is_none() {
             return Ok(None);
         }
-        Ok(
-            match reader.pass(is_live()?).map_err(Failure::io("reading the log"))? {
-                Past::Over => None,
-                Past::Again => Some(Taken::All),
-                Past::Gap(gap) => {
-                    self.begin(gap.from)?;
-                    if let Some(skipped) = &mut self.past {
-                        skipped.gap(&gap);
-                    }
-                    self.visitor.gap(gap.to);
-                    Some(Taken::All)
-                }
-                Past::Broken { file, frame, stop } => Some(self.broken(file, frame, stop)?),
-            },
-        )
+        let error = match reader.pass(is_live()?) {
+            Ok(Past::Over) => return Ok(None),
+            Ok(Past::Again) => return Ok(Some(Taken::All)),
+            Ok(Past::Gap(gap)) => {
+                self.gap(&gap)?;
+                return Ok(Some(Taken::All));
+            }
+            Ok(Past::Broken { file, frame, stop }) => return self.broken(file, frame, stop).map(Some),
+            Err(error) => error,
+        };
+        match self.unreadable(reader, &error)? {
+            Some(Taken::All) => Ok(Some(Taken::All)),
+            Some(_) => Ok(None),
+            None => Err(Failure::io("reading the log")(error)),
+        }
+    }
+
+    fn gap(&mut self, gap: &Gap) -> Result<(), Failure> {
+        self.begin(gap.from)?;
+        if let Some(skipped) = &mut self.past {
+            skipped.gap(gap);
+        }
+        self.visitor.gap(gap.to);
+        Ok(())
+    }
+
+    /// Goes on behind what cannot be read, when damage is passed: all of it when something follows, enough when this was the
+    /// end. Nothing when it is not to be passed.
+    fn unreadable(
+        &mut self,
+        reader: &mut LogReader<View>,
+        error: &io::Error,
+    ) -> Result<Option<Taken>, Failure> {
+        if self.past.is_none() {
+            return Ok(None);
+        }
+        let passed = reader.pass_unreadable(error);
+        let Some(passed) = passed.map_err(Failure::io("reading the log"))? else {
+            return Ok(None);
+        };
+        self.gap(&passed.gap)?;
+        Ok(Some(if passed.follows { Taken::All } else { Taken::Enough }))
     }
 
     /// A frame that is not whole: its good records are taken, the rest is named.
@@ -290,7 +334,7 @@ impl Scan<'_, '_> {
         Scanned {
             end,
             complaint,
-            has_skipped: skipped.is_some_and(|skipped| skipped.ranges() > 0),
+            skipped: skipped.and_then(Skipped::exit),
             first_skipped: skipped.and_then(Skipped::first_file).map(str::to_owned),
         }
     }

@@ -7,6 +7,7 @@ use idem_protocol::wal::{BodyError, FRAME_HEADER_BYTES, RecordError};
 use idem_wal::reader::{Bad, Frame, Gap, LogRecord, Stop};
 use idem_wal::storage::Dir;
 
+use crate::exit::Exit;
 use crate::log_end::describe;
 use crate::progress::Meter;
 use crate::text::Crc;
@@ -17,6 +18,8 @@ pub(crate) struct Skipped<'a> {
     to: Option<Lsn>,
     meter: &'a Meter,
     ranges: u64,
+    /// How many of them the system did not hand over, or had such bytes in them.
+    unreadable: u64,
     first_file: Option<String>,
 }
 
@@ -28,6 +31,7 @@ impl<'a> Skipped<'a> {
             to,
             meter,
             ranges: 0,
+            unreadable: 0,
             first_file: None,
         }
     }
@@ -42,16 +46,30 @@ impl<'a> Skipped<'a> {
         self.first_file.as_deref()
     }
 
-    /// How many ranges there were.
-    pub(crate) fn ranges(&self) -> u64 {
-        self.ranges
+    /// How the program ends for them; nothing when there were none.
+    pub(crate) fn exit(&self) -> Option<Exit> {
+        match (self.ranges, self.unreadable) {
+            (0, _) => None,
+            (_, 0) => Some(Exit::Rot),
+            _ => Some(Exit::ReadError),
+        }
     }
 
-    /// A range in which no frame is, or which no file has.
+    /// A range in which no frame is, or which no file has, or which cannot be read.
     pub(crate) fn gap(&mut self, gap: &Gap) {
-        let what = gap
-            .stop
-            .map_or("the segment has no good header".to_owned(), describe);
+        let name = Dir::Wal.join(&gap.file);
+        let error = gap.error.as_ref().map(|error| {
+            // The file is named once.
+            let words = error.strip_prefix(&format!("{name}: ")).unwrap_or(error);
+            format!("cannot be read: {words}")
+        });
+        let what = match (gap.stop, error) {
+            (Some(stop), Some(error)) => format!("{}; {error}", describe(stop)),
+            (None, Some(error)) => error,
+            (Some(stop), None) => describe(stop),
+            (None, None) => "the segment has no good header".to_owned(),
+        };
+        self.unreadable += u64::from(gap.error.is_some() && self.touches(gap.from, gap.to));
         if gap.to < gap.from {
             let words = format!("the log goes back to lsn {}: {what}", gap.to);
             return self.range(&gap.file, gap.offset..gap.end, gap.from..gap.from, words);

@@ -351,3 +351,75 @@ fn a_claimed_record_takes_no_memory_and_a_good_one_is_never_cut_for_want_of_it()
         stdout(&output)
     );
 }
+
+/// As a broken disk answers, and more handily than one: the segment can be opened, and no byte of it be read.
+fn make_unreadable(segment: &Path) {
+    fs::remove_file(segment).unwrap();
+    fs::create_dir(segment).unwrap();
+}
+
+#[test]
+fn what_cannot_be_read_is_passed_over_and_says_so_with_its_own_code() {
+    let whole = objects(&dump(big_log().path(), &["--frames"]));
+    let count = big_log().segments().len();
+    for bad in [&[0][..], &[1], &[1, 2], &[count - 1], &[0, count - 1]] {
+        let log = big_log();
+        let segments = log.segments();
+        let name = |index: usize| {
+            let name = segments[index].file_name().unwrap().to_str().unwrap();
+            format!("wal/{name}")
+        };
+        let expected: String = whole
+            .iter()
+            .filter(|line| !bad.iter().any(|index| line["file"] == *name(*index)))
+            .filter_map(|line| line["key"].as_str())
+            .collect();
+        for index in bad {
+            make_unreadable(&segments[*index]);
+        }
+        let dir = log.path().to_str().unwrap();
+        let follow: &[&str] = &["--follow", "--to-lsn", "1"];
+        for options in [&[][..], if bad.contains(&0) { &[] } else { follow }] {
+            let output = dump(log.path(), options);
+            let words = stderr(&output);
+            if options.is_empty() {
+                assert_eq!(
+                    (code(&output), keys(&output)),
+                    (9, expected.clone()),
+                    "{bad:?}: {words}"
+                );
+                let lines = words.lines().filter(|line| line.starts_with("walctl: skipped: "));
+                assert_eq!(lines.count(), bad.len(), "{bad:?}: {words}");
+                for index in bad {
+                    let part = format!("walctl: skipped: {} offset 0 to ", name(*index));
+                    assert!(words.contains(&part), "{part} in {words}");
+                }
+                assert!(words.contains(": cannot be read: "), "{words}");
+                assert!(words.contains("walctl verify "), "{words}");
+            } else {
+                assert_eq!(code(&output), 0, "{words}");
+            }
+        }
+        let output = walctl(&["history", dir, "lL", "--past-damage"]);
+        assert_eq!(code(&output), 9, "{bad:?}: {}", stderr(&output));
+        // Without it, what was read before is shown, and up to where that was.
+        let good: String = whole
+            .iter()
+            .take_while(|line| line["file"] != *name(bad[0]))
+            .filter_map(|line| line["key"].as_str())
+            .collect();
+        let output = walctl(&["dump", dir, "--json"]);
+        assert_eq!((code(&output), keys(&output)), (1, good), "{bad:?}");
+        for command in [&["dump", dir][..], &["stat", dir], &["history", dir, "no"]] {
+            let output = walctl(command);
+            let words = stderr(&output);
+            assert_eq!(code(&output), 1, "{command:?}: {words}");
+            for part in ["the log was read up to lsn ", &name(bad[0]), "walctl verify "] {
+                assert!(words.contains(part), "{part} in {words}");
+            }
+            if command[0] == "stat" {
+                assert!(!stdout(&output).is_empty(), "what was counted is shown: {words}");
+            }
+        }
+    }
+}

@@ -73,6 +73,7 @@ impl<S: Storage> LogReader<S> {
         let (offset, lsn) = (current.reader.offset(), current.reader.lsn());
         let (later, error) = current.reader.search_what_can_be_read();
         let error = error.map(|error| error.to_string());
+        current.reader.go_to(offset, lsn)?;
         // Frames are written one after another. When a later one stands, or a later segment, this place is finished; what was
         // seen of it may be from before.
         let stop = match current.reader.next_frame()? {
@@ -169,7 +170,10 @@ impl<S: Storage> LogReader<S> {
         let error = Some(error.to_string());
         if let Some(current) = &mut self.current {
             let (offset, lsn) = (current.reader.offset(), current.reader.lsn());
-            let here = current.reader.next_frame().map(|step| matches!(step, Step::Frame(_)));
+            let here = current
+                .reader
+                .next_frame()
+                .map(|step| matches!(step, Step::Frame(_)));
             current.reader.go_to(offset, lsn)?;
             if matches!(here, Ok(true)) {
                 return Ok(None);

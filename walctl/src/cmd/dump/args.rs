@@ -29,6 +29,7 @@ Exit codes:
 stopped by Ctrl-C or a plain kill
   1  wrong usage, an error, no log, or one that ends in something that is no end or has a part missing
   4  with --past-damage: something was skipped
+  9  with --past-damage: something was skipped that cannot be read
 
 A running server appends meanwhile, and removes what it no longer needs: new segments are read too, and what went \
 before it was read is a note on stderr.
@@ -45,7 +46,7 @@ ten seconds in which nothing came.
 
 With damage, what is good before it is printed, and stderr has file, offset and lsn; walctl verify says what it is. \
 With --past-damage what is good after it is printed, too: the good records of a group whose header is good, otherwise \
-from the next group on. Each range that is skipped is a line on stderr with file, offset, lsn, and the checksum that was \
+from the next group on. What the system does not hand over is passed in the same way, up to the next group that can be read. Each range that is skipped is a line on stderr with file, offset, lsn, and the checksum that was \
 expected and the one that was found. No server reads a log like that: what is printed need not be all that happened.
 
 Of a file wal/cut-*.bin, the records that are whole in it are printed, ranges that are none are lines on stderr, and last how \

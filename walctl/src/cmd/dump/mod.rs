@@ -30,6 +30,7 @@ use crate::output::{self, Out, Printed};
 use crate::progress::Meter;
 use crate::text::Time;
 use crate::view::View;
+use crate::vouched;
 use filter::Filter;
 use printer::Printer;
 use walk::{Ended, Walk};
@@ -60,7 +61,8 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         explain_nothing(args);
     }
     let mut complaint = match ended {
-        Ended::Closed | Ended::Stopped | Ended::Limit => None,
+        Ended::Closed | Ended::Stopped => None,
+        Ended::Limit => vouched::complaint(&view, None),
         Ended::Unreadable(complaint) => Some(complaint),
         Ended::End(end) => match log_end::what_is_wrong(&view, &end, &|| walk.is_live())? {
             Some(what) if walk.skip_rest(&end, &what) => None,
@@ -81,7 +83,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
             file: None,
         });
     }
-    if complaint.is_none() && !walk.has_skipped() {
+    if complaint.is_none() && walk.skipped().is_none() {
         return Ok(Exit::Clean);
     }
     if let Some(complaint) = &complaint {
@@ -90,11 +92,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let of_complaint = complaint.as_ref().and_then(|complaint| complaint.file.as_deref());
     let file = walk.first_skipped().or(of_complaint);
     eprintln!("walctl: {}", log_end::advice(&view, &args.dir, file));
-    Ok(if walk.has_skipped() {
-        Exit::Rot
-    } else {
-        Exit::Failed
-    })
+    Ok(walk.skipped().unwrap_or(Exit::Failed))
 }
 
 /// What was asked for may lie in log that is no longer kept: nothing printed is then not nothing that happened.

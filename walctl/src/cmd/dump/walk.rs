@@ -1,5 +1,7 @@
 //! Through the log, frame by frame.
 
+use std::io;
+
 use idem_protocol::Lsn;
 use idem_protocol::wal::{BodyError, Opcode, RawRecord, Record};
 use idem_wal::reader::{Frame, LogReader, LogRecord, LogStep, Past, Piece, Stop, frame_records, salvage};
@@ -9,9 +11,9 @@ use super::Args;
 use super::filter::Filter;
 use super::follow::{Follower, Idle};
 use super::printer::Printer;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::line::{FrameLine, Line};
-use crate::log_end::{Complaint, LogEnd};
+use crate::log_end::{self, Complaint, LogEnd};
 use crate::output::Printed;
 use crate::progress::Meter;
 use crate::skipped::Skipped;
@@ -24,7 +26,7 @@ pub(super) enum Ended {
     Closed,
     /// Somebody who followed the log has seen enough.
     Stopped,
-    /// Nothing that follows is wanted.
+    /// Nothing that follows is wanted, or can be read.
     Limit,
     /// A record that has a good checksum and cannot be understood, which is never skipped; or another log.
     Unreadable(Complaint),
@@ -93,9 +95,9 @@ impl<'a> Walk<'a> {
         Ok(self.was_live || self.view.is_live()?)
     }
 
-    /// Whether anything was skipped.
-    pub(super) fn has_skipped(&self) -> bool {
-        self.skipped.as_ref().is_some_and(|skipped| skipped.ranges() > 0)
+    /// How to end for what was skipped; nothing when nothing was.
+    pub(super) fn skipped(&self) -> Option<Exit> {
+        self.skipped.as_ref().and_then(Skipped::exit)
     }
 
     /// The segment of the first range that was skipped.
@@ -126,7 +128,18 @@ impl<'a> Walk<'a> {
             if self.follower.as_ref().is_some_and(Follower::is_stopped) {
                 return Ok(Ended::Stopped);
             }
-            let end = match reader.next_step().map_err(Failure::io("reading the log"))? {
+            let step = match reader.next_step() {
+                Ok(step) => step,
+                Err(error) => {
+                    let lsn = reader.lsn();
+                    match self.unreadable(&mut reader, &error)? {
+                        Passed::On => continue,
+                        Passed::Ended(ended) => return Ok(ended),
+                        Passed::Not => return Ok(Ended::Unreadable(log_end::unreadable(lsn, &error))),
+                    }
+                }
+            };
+            let end = match step {
                 LogStep::Frame { file, frame } => {
                     if let Some(ended) = self.frame(file, frame)? {
                         return Ok(ended);
@@ -222,19 +235,46 @@ impl<'a> Walk<'a> {
         if self.skipped.is_none() {
             return Ok(Passed::Not);
         }
-        Ok(match reader.pass(live).map_err(Failure::io("reading the log"))? {
-            Past::Over => Passed::Not,
-            Past::Again => Passed::On,
-            Past::Gap(gap) => {
+        let error = match reader.pass(live) {
+            Ok(Past::Over) => return Ok(Passed::Not),
+            Ok(Past::Again) => return Ok(Passed::On),
+            Ok(Past::Gap(gap)) => {
                 if let Some(skipped) = &mut self.skipped {
                     skipped.gap(&gap);
                 }
-                Passed::On
+                return Ok(Passed::On);
             }
-            Past::Broken { file, frame, stop } => match self.broken(file, frame, stop)? {
-                Some(ended) => Passed::Ended(ended),
-                None => Passed::On,
-            },
+            Ok(Past::Broken { file, frame, stop }) => {
+                return Ok(match self.broken(file, frame, stop)? {
+                    Some(ended) => Passed::Ended(ended),
+                    None => Passed::On,
+                });
+            }
+            Err(error) => error,
+        };
+        match self.unreadable(reader, &error)? {
+            Passed::Not => Err(Failure::io("reading the log")(error)),
+            passed => Ok(passed),
+        }
+    }
+
+    /// Goes on behind what the system does not hand over, when damage is passed.
+    fn unreadable(&mut self, reader: &mut LogReader<View>, error: &io::Error) -> Result<Passed, Failure> {
+        let Some(skipped) = &mut self.skipped else {
+            return Ok(Passed::Not);
+        };
+        let passed = reader.pass_unreadable(error);
+        let Some(passed) = passed.map_err(Failure::io("reading the log"))? else {
+            return Ok(Passed::Not);
+        };
+        if self.filter.is_past_lsn(passed.gap.from) {
+            return Ok(Passed::Ended(Ended::Limit));
+        }
+        skipped.gap(&passed.gap);
+        Ok(if passed.follows {
+            Passed::On
+        } else {
+            Passed::Ended(Ended::Limit)
         })
     }
 

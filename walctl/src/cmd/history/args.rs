@@ -36,6 +36,7 @@ Exit codes:
   1  wrong usage, an error, no log, or one that ends in something that is no end or has a part missing: stderr says up to \
 which lsn it was read
   4  with --past-damage: something was skipped
+  9  with --past-damage: something was skipped that cannot be read
 
 With damage, the events before it are shown. With --past-damage those after it are, too: what is good is read as walctl \
 dump --past-damage reads it, each range that is skipped is a line on stderr, and from there on nothing is known of the key \
