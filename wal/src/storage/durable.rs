@@ -45,7 +45,11 @@ pub fn read_all(file: &impl StorageFile, bytes_max: u64) -> io::Result<Vec<u8>> 
     let mut bytes = Vec::new();
     while bytes.len() < length {
         let at = bytes.len();
-        bytes.resize(length.min(at + STEP_BYTES), 0);
+        let next = length.min(at + STEP_BYTES);
+        bytes
+            .try_reserve(next - at)
+            .map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        bytes.resize(next, 0);
         let count = read_exact_or_end(file, widen(at), &mut bytes[at..])?;
         if at + count < bytes.len() {
             bytes.truncate(at + count);
