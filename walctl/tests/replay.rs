@@ -153,19 +153,19 @@ fn a_time_since_the_newest_record_is_the_end_of_the_log_and_one_to_come_is_none(
     check_quiet(log.path(), "2026-01-01T00:00:05Z", end);
     check_quiet(log.path(), &now_ms().to_string(), end);
     // Only the time went on since, and no seal follows that.
-    log.group(&[(6000, 0, Record::Clock)]);
+    let end = log.group(&[(6000, 0, Record::Clock)]);
     let output = replay(log.path(), &["--json", "--to-time", "2026-01-01T00:00:07Z"]);
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     assert_eq!(objects(&output)[0]["lsn"], end.get());
     // A record without a later mark may not be on disk.
     log.group(&[(8000, 0, string(b"b", b"2"))]);
     let target = ["--to-time", "2026-01-01T00:00:09Z"];
-    check_refused(log.path(), &target, 1, &["being synced", "--to-lsn"]);
+    check_refused(log.path(), &target, 1, &["does not say yet", "--to-lsn"]);
     check_refused(
         log.path(),
         &["--to-lsn", &log.end().to_string()],
         1,
-        &["being synced"],
+        &["does not say yet"],
     );
     // Of a time to come nothing is synced, and nothing is waited for.
     let target = ["--to-time", "2100-01-01T00:00:00Z"];
@@ -345,6 +345,44 @@ fn a_live_directory_is_replayed_as_far_as_a_sync_has_covered() {
     log.seal();
     log.group(&[(30, 0, string(b"c", b"3"))]);
     assert_eq!(totals(log.path(), &[])["keys"], 2);
+}
+
+#[test]
+fn a_time_that_a_client_was_shown_counts_once_the_log_rests_behind_it() {
+    let mut log = TestLog::new(0);
+    log.group(&[(10, 0, pending(b"k", 50, b"f", b"o"))]);
+    let seal = log.end();
+    log.seal();
+    // The key was asked for and had ended: its end is in the log, and no seal follows such a group.
+    log.group(&[(300, 0, Record::Clock)]);
+    let end = log.end().to_string();
+    let time = (START_MS + 5_000).to_string();
+    let _server = DirLock::exclusive(log.path(), Duration::ZERO).unwrap();
+    for target in [&[][..], &["--to-lsn", &end], &["--to-time", &time]] {
+        let output = replay(log.path(), &[&["--json"], target].concat());
+        let words = stderr(&output);
+        assert_eq!(code(&output), 0, "{target:?}: {words}");
+        let found = &objects(&output)[0];
+        assert_eq!(found["lsn"].to_string(), end, "{target:?}");
+        assert_eq!(
+            (&found["keys"], &found["time_ms"]),
+            (&Json::from(0), &Json::from(START_MS + 300))
+        );
+        let note = format!("lsn {seal} to {end} tells only that time went on");
+        assert!(words.contains(&note), "{target:?}: {words}");
+    }
+    // Of anything else nothing is told before a sync is known to have covered it.
+    log.write(&[(400, 0, string(b"a", b"1"))]);
+    let written = log.end().to_string();
+    check_refused(
+        log.path(),
+        &["--to-lsn", &written],
+        1,
+        &[
+            &format!("does not say yet that lsn {written} is on disk"),
+            &format!("--to-lsn {end} is"),
+        ],
+    );
 }
 
 #[test]

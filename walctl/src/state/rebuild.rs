@@ -1,6 +1,6 @@
 //! From a directory and a target to a state, or to the reason why there is none.
 
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 use idem_protocol::{Lsn, UnixMs};
 use idem_wal::recovery::{Ignore, JudgeOptions, Judgement, Until, Verdict, judge, judge_until};
@@ -19,6 +19,10 @@ const ATTEMPTS: usize = 5;
 /// within less than a second, unless its server syncs only when it stops, or nothing but a time was written.
 const WAITS: usize = 10;
 const WAIT: Duration = Duration::from_millis(200);
+/// No seal follows a group with nothing but times in it, so nothing says that it is on disk until the next write, which may
+/// be a long time. A client may have been shown what it says, that a key has ended. So it counts when it is all that follows
+/// the newest mark and the end of the log has not moved for so long; and that, not more, is said of it.
+const REST: Duration = Duration::from_secs(1);
 /// A live log may still get records of a time that is no longer ago than this.
 const SETTLED_MS: u64 = 1000;
 
@@ -32,6 +36,8 @@ pub(crate) struct Rebuilt {
     pub(crate) judgement: Judgement,
     /// The time that was asked for, when the log has no record of it or later.
     quiet_since: Option<UnixMs>,
+    /// From here on the state has only the log's time from records that nothing says to be on disk ([`REST`]).
+    only_times_from: Option<Lsn>,
 }
 
 /// What became of the wish.
@@ -48,6 +54,14 @@ impl Rebuilt {
         let judgement = &self.judgement;
         let (letter, word) = (judgement.letter(), judgement.verdict.word());
         let mut notes = Vec::new();
+        if let Some(from) = self.only_times_from {
+            notes.push(format!(
+                "lsn {from} to {} tells only that time went on; the server has written nothing behind it for at least {} s, and \
+                 its log does not say yet that this is on disk",
+                self.state.lsn(),
+                REST.as_secs()
+            ));
+        }
         if let Some(target) = self.quiet_since {
             // What a start cuts off may have been on its way to become a record.
             let nothing = if judgement.row.cuts() {
@@ -86,6 +100,7 @@ impl Rebuilt {
 pub(crate) fn rebuild(view: &View, until: Until, observer: &mut dyn Observer) -> Result<Answer, Failure> {
     let mut limit = until;
     let (mut attempts, mut waits) = (ATTEMPTS, WAITS);
+    let mut rest: Option<(Lsn, Instant)> = None;
     loop {
         // Before reading: what is written later is later.
         let now = now();
@@ -125,6 +140,9 @@ pub(crate) fn rebuild(view: &View, until: Until, observer: &mut dyn Observer) ->
                 state,
                 judgement,
                 live,
+                rests_at: rest
+                    .filter(|(_, since)| since.elapsed() >= REST)
+                    .map(|(end, _)| end),
                 now: (!refusal::is_archive(view)).then_some(now),
             };
             reading.settle(until)?
@@ -134,13 +152,22 @@ pub(crate) fn rebuild(view: &View, until: Until, observer: &mut dyn Observer) ->
             Settled::Anew => limit = until,
             // What is being written is no state yet: the same again, up to the mark.
             Settled::Again(mark) => limit = Until::Lsn(mark),
-            Settled::Wait(_) if waits > 0 => {
+            Settled::Wait(_) | Settled::Rest { .. } if waits > 0 => {
+                if let Settled::Rest { end, .. } = settled
+                    && rest.is_none_or(|(known, _)| known != end)
+                {
+                    rest = Some((end, Instant::now()));
+                }
                 waits -= 1;
                 std::thread::sleep(WAIT);
                 limit = until;
                 continue;
             }
-            Settled::Wait(mark) => return Err(Failure::usage(still_unsynced(until, mark))),
+            // It goes on and on: what lies below the mark is the state of a moment, too.
+            Settled::Rest { mark, .. } if !matches!(until, Until::Lsn(_)) => limit = Until::Lsn(mark),
+            Settled::Wait(mark) | Settled::Rest { mark, .. } => {
+                return Err(Failure::usage(still_unsynced(until, mark)));
+            }
             Settled::Outside(read) => match outside(view, until, live, &read)? {
                 Some(refusal) => return Ok(Answer::Refused(Box::new(refusal))),
                 None => limit = until,
@@ -164,8 +191,8 @@ fn now() -> UnixMs {
 
 fn still_unsynced(until: Until, mark: Lsn) -> String {
     format!(
-        "what was written up to {} is being synced; --to-lsn {mark} is on disk. Try again in a moment (with appendfsync no: \
-         after the server has stopped)",
+        "the log does not say yet that {} is on disk; --to-lsn {mark} is. Try again in a moment (with appendfsync no: after the \
+         server has stopped)",
         refusal::words(until)
     )
 }
@@ -181,6 +208,8 @@ struct Reading {
     changed_to: Lsn,
     /// A server was writing.
     live: bool,
+    /// The log has ended here for [`REST`].
+    rests_at: Option<Lsn>,
     /// When reading began; nothing for an archive, whose log went on elsewhere.
     now: Option<UnixMs>,
 }
@@ -193,16 +222,31 @@ enum Settled {
     Again(Lsn),
     /// Read it again later: so far, a sync has covered this.
     Wait(Lsn),
+    /// The same, until the log has rested at this end: only times lie between the two.
+    Rest {
+        mark: Lsn,
+        end: Lsn,
+    },
     Outside(Box<Judgement>),
 }
 
 impl Reading {
     fn settle(self, until: Until) -> Result<Settled, Failure> {
-        let (lsn, sound_to) = (self.state.lsn(), self.sound_to);
+        let (lsn, mark) = (self.state.lsn(), self.sound_to);
         let refuses = self.judgement.row.refuses();
+        let only_times = self.only_times_follow();
+        let only_times_from = (only_times && self.rests_at == Some(lsn)).then_some(mark);
+        let sound_to = only_times_from.map_or(mark, |_| lsn);
+        let rest = Settled::Rest { mark, end: lsn };
         let mut quiet_since = None;
         let reached = match until {
-            Until::End if !refuses && lsn > sound_to => return Ok(Settled::Again(sound_to)),
+            Until::End if !refuses && lsn > sound_to => {
+                return Ok(if only_times {
+                    rest
+                } else {
+                    Settled::Again(sound_to)
+                });
+            }
             Until::End => !refuses,
             Until::Lsn(target) => {
                 if let Some((begin, end)) = self.left_out
@@ -215,15 +259,14 @@ impl Reading {
                     )));
                 }
                 if self.live && !refuses && lsn == target && lsn > sound_to {
-                    return Ok(Settled::Wait(sound_to));
+                    return Ok(if only_times { rest } else { Settled::Wait(sound_to) });
                 }
                 lsn == target && lsn <= sound_to
             }
             Until::Time(target) if !refuses && lsn > sound_to && !self.is_to_come(target) => {
-                // No seal follows a group with nothing but times in it, and it leaves every state as it was.
                 let is_due = target <= self.judgement.log_time || self.is_past(target);
-                return Ok(if self.changed_to <= sound_to && is_due && sound_to > Lsn::ZERO {
-                    Settled::Again(sound_to)
+                return Ok(if only_times && is_due {
+                    rest
                 } else {
                     Settled::Wait(sound_to)
                 });
@@ -253,10 +296,18 @@ impl Reading {
                 state,
                 judgement,
                 quiet_since,
+                only_times_from,
             }))
         } else {
             Settled::Outside(Box::new(judgement))
         })
+    }
+
+    /// Whether all that was read above the newest mark of a live log, up to its end, is times.
+    fn only_times_follow(&self) -> bool {
+        let (lsn, mark) = (self.state.lsn(), self.sound_to);
+        let is_end = self.live && !self.judgement.row.refuses() && self.left_out.is_none();
+        is_end && lsn > mark && self.changed_to <= mark && mark > Lsn::ZERO
     }
 
     /// Whether the time is later than all that is known of the log, and has not come yet.
