@@ -113,7 +113,7 @@ pub(super) fn secure<S: Storage, V: Vault>(
             Change::Control { .. } => {
                 // Replacing it uses up the one and leaves the other.
                 for name in [CONTROL_TEMPORARY, CONTROL_SPARE] {
-                    if is_there(storage, Dir::Root, name)? {
+                    if is_file(storage, name)? {
                         copy(storage, store, Dir::Root, name, (0, u64::MAX), name)?;
                     }
                 }
@@ -142,6 +142,21 @@ pub(super) fn secure<S: Storage, V: Vault>(
     // Last: where it is, everything that it needs is. Without it nothing has been changed yet.
     put(store, Dir::Root, UNDO, undo)?;
     sync_dir(store, Dir::Root)
+}
+
+/// Whether the control file's temporary or its space is a file that can be copied. A link, a FIFO or an empty directory goes
+/// when the control file is replaced, and holds nothing; what cannot go is said now, before anything was changed.
+fn is_file<S: Storage>(storage: &S, name: &str) -> Result<bool, Trouble> {
+    let place = || storage.describe(Dir::Root, name);
+    let obstacle = storage.obstacle(Dir::Root, name).map_err(at(place()))?;
+    if let Some(what) = obstacle.filter(|_| name == CONTROL_TEMPORARY) {
+        let words = format!("{what}; move it away: this name is for a temporary file");
+        return Err(at(place())(io::Error::new(
+            io::ErrorKind::DirectoryNotEmpty,
+            words,
+        )));
+    }
+    Ok(storage.is_own(Dir::Root, name).unwrap_or(false) && is_there(storage, Dir::Root, name)?)
 }
 
 /// Says in the directory that a repair was begun. Before it returns nothing else has changed.
