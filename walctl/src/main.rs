@@ -32,6 +32,7 @@ macro_rules! eprintln {
 
 mod args_common;
 mod chain;
+mod claimed;
 mod cli;
 mod cmd;
 mod confirm;
@@ -45,11 +46,13 @@ mod parse;
 mod progress;
 mod read_only;
 mod scan;
+mod shell;
 mod skipped;
 mod state;
 mod store;
 mod text;
 mod view;
+mod vouched;
 
 use std::process::ExitCode;
 

@@ -5,6 +5,7 @@
 //! puts the file's name into errors.
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,12 +18,15 @@ use crate::exit::Failure;
 use crate::progress::Meter;
 use crate::read_only::{refuse_changes, refuse_writes};
 use crate::store;
+use crate::vouched::{Tally, Vouched};
 
 /// The directory. Clones look at the same one.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
     disk: DiskStorage,
     meter: Arc<Meter>,
+    /// For an archived log, what was archived.
+    vouched: Option<Arc<Vouched>>,
 }
 
 /// A file of it.
@@ -31,6 +35,7 @@ pub(crate) struct ViewFile {
     file: DiskFile,
     name: String,
     meter: Arc<Meter>,
+    tally: Option<Arc<Tally>>,
 }
 
 impl View {
@@ -42,11 +47,37 @@ impl View {
 
     /// The directory that somebody has open already, such as one whose lock is held.
     pub(crate) fn on(disk: DiskStorage, meter: Arc<Meter>) -> View {
-        let view = View { disk, meter };
+        let vouched = Vouched::open(&disk).map(Arc::new);
+        let view = View { disk, meter, vouched };
         if view.meter.has_bar() {
             view.meter.expect(view.bytes());
         }
         view
+    }
+
+    /// For an archived log, what was archived of it.
+    pub(crate) fn vouched(&self) -> Option<&Vouched> {
+        self.vouched.as_deref()
+    }
+
+    /// The directory, for whoever has to see it as it is.
+    pub(crate) fn disk(&self) -> &DiskStorage {
+        &self.disk
+    }
+
+    /// What is at the path now, which may be another directory.
+    pub(crate) fn open_again(&self) -> Result<View, Failure> {
+        View::open(self.disk.root(), Arc::clone(&self.meter))
+    }
+
+    /// Which directories the path and the log below it lead to now; nothing when one of them is missing.
+    pub(crate) fn identity(&self) -> Option<[(u64, u64); 2]> {
+        let root = self.disk.root();
+        let id = |path: &Path| {
+            let metadata = std::fs::metadata(path).ok()?;
+            Some((metadata.dev(), metadata.ino()))
+        };
+        Some([id(root)?, id(&root.join(Dir::Wal.path()))?])
     }
 
     /// Whether a server has the directory now.
@@ -84,7 +115,14 @@ impl Storage for View {
     type File = ViewFile;
 
     fn list(&self, dir: Dir) -> io::Result<Vec<String>> {
-        self.disk.list(dir).map_err(naming(&self.disk.describe(dir, "")))
+        let names = self
+            .disk
+            .list(dir)
+            .map_err(naming(&self.disk.describe(dir, "")))?;
+        Ok(match &self.vouched {
+            Some(vouched) => vouched.archived(&self.disk, dir, names),
+            None => names,
+        })
     }
 
     fn open(&self, dir: Dir, name: &str) -> io::Result<ViewFile> {
@@ -101,10 +139,14 @@ impl Storage for View {
             other => other,
         };
         let file = file.map_err(naming(&dir.join(name)))?;
+        let vouched = self.vouched.as_ref();
+        let tally = vouched.map(|vouched| vouched.tally(&self.disk, dir, name));
+        let tally = tally.transpose().map_err(naming(&dir.join(name)))?;
         Ok(ViewFile {
             file,
             name: dir.join(name),
             meter: Arc::clone(&self.meter),
+            tally: tally.flatten(),
         })
     }
 
@@ -131,6 +173,9 @@ impl StorageFile for ViewFile {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read_at(offset, buf).map_err(naming(&self.name))?;
         self.meter.add(read);
+        if let Some(tally) = &self.tally {
+            tally.saw(offset, &buf[..read]);
+        }
         Ok(read)
     }
 

@@ -7,11 +7,12 @@ use idem_wal::recovery::{Ignore, JudgeOptions, Judgement, Until, Verdict, judge,
 
 use super::refusal::{self, Refusal};
 use super::sound::{first_damage, sound_to};
-use super::span::{Salvage, salvage, span};
+use super::span::{Salvage, begins_at_zero, salvage, span};
 use super::{Feed, Observer, State};
 use crate::exit::Failure;
 use crate::text::Time;
 use crate::view::View;
+use crate::vouched;
 
 /// How often a directory is read again because a server changed it meanwhile.
 const ATTEMPTS: usize = 5;
@@ -117,7 +118,8 @@ pub(crate) fn rebuild(view: &View, until: Until, observer: &mut dyn Observer) ->
             left_out: None,
             changed_to: Lsn::ZERO,
         };
-        let judgement = judge_until(view, &options, limit, &mut feed);
+        let mut judgement = judge_until(view, &options, limit, &mut feed);
+        vouched::amend(view, &mut judgement, false);
         let Feed {
             mut state,
             left_out,
@@ -138,6 +140,7 @@ pub(crate) fn rebuild(view: &View, until: Until, observer: &mut dyn Observer) ->
                 left_out,
                 changed_to,
                 state,
+                is_from_the_beginning: judgement.snapshot.is_some() || begins_at_zero(view),
                 judgement,
                 live,
                 rests_at: rest
@@ -210,6 +213,8 @@ struct Reading {
     live: bool,
     /// The log has ended here for [`REST`].
     rests_at: Option<Lsn>,
+    /// The log goes back to lsn 0, or a snapshot does.
+    is_from_the_beginning: bool,
     /// When reading began; nothing for an archive, whose log went on elsewhere.
     now: Option<UnixMs>,
 }
@@ -261,7 +266,8 @@ impl Reading {
                 if self.live && !refuses && lsn == target && lsn > sound_to {
                     return Ok(if only_times { rest } else { Settled::Wait(sound_to) });
                 }
-                lsn == target && lsn <= sound_to
+                // Reading nothing is no proof that there was nothing.
+                lsn == target && lsn <= sound_to && (lsn > Lsn::ZERO || self.is_from_the_beginning)
             }
             Until::Time(target) if !refuses && lsn > sound_to && !self.is_to_come(target) => {
                 let is_due = target <= self.judgement.log_time || self.is_past(target);
@@ -277,7 +283,9 @@ impl Reading {
                 let closed = match self.left_out {
                     Some((begin, _)) => !refuses || begin < sound_to,
                     None if refuses => false,
-                    None if target <= self.judgement.log_time => true,
+                    // An archived log went on, and may have done so within the millisecond of its last record.
+                    None if target < self.judgement.log_time => true,
+                    None if target == self.judgement.log_time && self.now.is_some() => true,
                     None if self.is_past(target) => {
                         quiet_since = Some(target);
                         true
@@ -331,7 +339,8 @@ fn outside(view: &View, until: Until, live: bool, read: &Judgement) -> Result<Op
         live,
         ..JudgeOptions::default()
     };
-    let plain = judge(view, &options, &mut Ignore);
+    let mut plain = judge(view, &options, &mut Ignore);
+    vouched::amend(view, &mut plain, false);
     let damaged =
         |judgement, is_whole, salvage: Salvage| Refusal::damaged(view, judgement, is_whole, salvage);
     if plain.row.refuses() {

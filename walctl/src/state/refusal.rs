@@ -63,7 +63,7 @@ impl From<&Span> for Range {
             from_lsn: span.from.0.get(),
             from_time_ms: span.from.1.get(),
             to_lsn: span.to.0.get(),
-            to_time_ms: span.to.1.get(),
+            to_time_ms: span.last_time().get(),
         }
     }
 }
@@ -130,14 +130,22 @@ impl Refusal {
         let mut reasons = Vec::new();
         let target = words(until);
         let what = match span {
-            Some(Span { from, to }) => {
+            Some(span) => {
+                let Span { from, to, .. } = span;
                 let is_later = match until {
-                    Until::Time(time) => time > to.1,
+                    Until::Time(time) => time > span.last_time(),
                     Until::Lsn(lsn) => lsn > to.0,
                     Until::End => false,
                 };
                 if is_later && is_archive {
                     reasons.push("the log went on after what is archived of it".to_owned());
+                    if matches!(until, Until::Time(_)) && from.1 <= span.last_time() {
+                        reasons.push(format!(
+                            "perhaps within the millisecond of lsn {}: up to --to-time {}, it is known to be complete",
+                            to.0,
+                            Time::from(span.last_time())
+                        ));
+                    }
                 }
                 if !is_later && from.0 > Lsn::ZERO {
                     reasons.push(format!(
@@ -248,7 +256,7 @@ impl Refusal {
 }
 
 fn range(span: &Span) -> String {
-    let Span { from, to } = span;
+    let Span { from, to, .. } = span;
     format!(
         "lsn {} ({}) to lsn {} ({})",
         from.0,

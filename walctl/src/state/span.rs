@@ -12,24 +12,38 @@ use idem_wal::reader::{HeaderPage, LogReader, LogStep, frame_records, snapshot};
 use idem_wal::recovery::{JudgeOptions, Judgement, Place, Sink, Until, judge_until};
 use idem_wal::storage::{Dir, Storage};
 
+use super::refusal;
 use super::sound::sound_to;
 use crate::exit::Failure;
 use crate::view::View;
+use crate::vouched;
 
 /// The earliest and the latest state of a stretch: position and time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
     pub(super) from: (Lsn, UnixMs),
     pub(super) to: (Lsn, UnixMs),
+    /// Whether nothing of the time of `to` follows. Not so where the log went on: in an archive, and before damage.
+    pub(super) is_closed: bool,
 }
 
 impl Span {
+    /// The latest time whose state is known: all of its records are there. Before the time of `from` there is none.
+    pub(super) fn last_time(&self) -> UnixMs {
+        let last = self.to.1;
+        if self.is_closed {
+            last
+        } else {
+            UnixMs::new(last.get().saturating_sub(1))
+        }
+    }
+
     /// Whether the target lies in it.
     pub(super) fn holds(&self, until: Until) -> bool {
         match until {
             Until::End => true,
             Until::Lsn(lsn) => self.from.0 <= lsn && lsn <= self.to.0,
-            Until::Time(time) => self.from.1 <= time && time <= self.to.1,
+            Until::Time(time) => self.from.1 <= time && time <= self.last_time(),
         }
     }
 }
@@ -38,7 +52,10 @@ impl Span {
 pub(super) fn span(view: &View, judgement: &Judgement) -> Result<Option<Span>, Failure> {
     let from = earliest(view).map_err(Failure::io("looking where the log begins"))?;
     let to = (sound_to(judgement), judgement.log_time);
-    Ok(from.filter(|from| from.0 <= to.0).map(|from| Span { from, to }))
+    let is_closed = !refusal::is_archive(view);
+    Ok(from
+        .filter(|from| from.0 <= to.0)
+        .map(|from| Span { from, to, is_closed }))
 }
 
 fn earliest(view: &View) -> io::Result<Option<(Lsn, UnixMs)>> {
@@ -69,6 +86,14 @@ fn earliest(view: &View) -> io::Result<Option<(Lsn, UnixMs)>> {
         })
         .map(|snapshot| (snapshot.trailer.end_lsn, snapshot.trailer.log_time))
         .next())
+}
+
+/// Whether the first segment of all is there.
+pub(super) fn begins_at_zero(view: &View) -> bool {
+    let page = view
+        .open(Dir::Wal, &segment_name(Lsn::ZERO))
+        .and_then(|file| HeaderPage::read(&file));
+    page.is_ok_and(|page| page.header().is_ok_and(|header| header.first_lsn == Lsn::ZERO))
 }
 
 /// The first lsn of the oldest segment from which every successor is there.
@@ -115,7 +140,8 @@ pub(super) fn salvage(view: &View, live: bool) -> Salvage {
     let mut until = Until::End;
     loop {
         let mut probe = Probe::default();
-        let judgement = judge_until(view, &options, until, &mut probe);
+        let mut judgement = judge_until(view, &options, until, &mut probe);
+        vouched::amend(view, &mut judgement, false);
         let sound = sound_to(&judgement);
         if probe.last.is_some_and(|(end, _)| end > sound) {
             probe = Probe {
@@ -130,7 +156,8 @@ pub(super) fn salvage(view: &View, live: bool) -> Salvage {
         };
         let to = probe.last.filter(|last| last.0 >= from.0).unwrap_or(from);
         if from.0 <= sound && to.0 > Lsn::ZERO {
-            found.add(Span { from, to });
+            let is_closed = !judgement.row.refuses() && !refusal::is_archive(view);
+            found.add(Span { from, to, is_closed });
         } else if let Some(snapshot) = &judgement.snapshot {
             let inexact = (snapshot.name.clone(), snapshot.start, snapshot.end);
             found.inexact.insert(0, inexact);
@@ -201,6 +228,7 @@ mod tests {
         Span {
             from: at(from),
             to: at(to),
+            is_closed: true,
         }
     }
 

@@ -2,6 +2,7 @@
 
 use idem_protocol::control::{Control, Role};
 use idem_protocol::{HistoryEntry, Lsn};
+use idem_wal::control::CONTROL_BYTES_MAX;
 use idem_wal::lock::{DirLock, LockError};
 use idem_wal::storage::durable::{read_all, replace_file, sync_directory};
 use idem_wal::storage::{Dir, DiskStorage, Storage};
@@ -9,9 +10,9 @@ use idem_wal::storage::{Dir, DiskStorage, Storage};
 use super::LOCK_WAIT;
 use super::copy::{self, Copied};
 use super::plan::Plan;
-use super::report::Totals;
-use crate::exit::Failure;
-use crate::log_end::Complaint;
+use super::report::{DamageLine, GapLine, Totals};
+use super::sealed::Damage;
+use crate::exit::{Exit, Failure};
 use crate::store::{self, Manifest};
 use crate::view::View;
 
@@ -20,7 +21,7 @@ pub(super) enum Done {
     /// Everything is archived.
     Copied(Totals),
     /// What came before the damage is archived.
-    Damaged(Totals, Complaint),
+    Damaged(Totals, Damage),
     /// Something went from the source; what came before it is archived.
     Gone,
 }
@@ -59,7 +60,12 @@ pub(super) fn execute(view: &View, plan: &mut Plan) -> Result<Done, Failure> {
                 write_manifest(&target, &plan.manifest)?;
             }
             Copied::Gone => gone = true,
-            Copied::Damaged(what) => damage = Some(what),
+            Copied::Damaged(what) => {
+                damage = Some(Damage {
+                    what,
+                    exit: Exit::Rot,
+                });
+            }
         }
         if gone || damage.is_some() {
             break;
@@ -85,9 +91,15 @@ pub(super) fn execute(view: &View, plan: &mut Plan) -> Result<Done, Failure> {
     }
     totals.into = plan.path.display().to_string();
     totals.restorable = plan.manifest.is_restorable();
+    totals.gap = plan.gap.as_ref().map(GapLine::from);
+    if gone {
+        return Ok(Done::Gone);
+    }
+    // What was found on the way comes before what the plan ends with.
+    let damage = damage.or(plan.damage.take());
+    totals.damage = damage.as_ref().map(DamageLine::from);
     Ok(match damage {
-        Some(what) => Done::Damaged(totals, what),
-        None if gone => Done::Gone,
+        Some(damage) => Done::Damaged(totals, damage),
         None => Done::Copied(totals),
     })
 }
@@ -176,5 +188,5 @@ fn view_header(target: &DiskStorage, plan: &Plan) -> Result<idem_protocol::wal::
 /// A control file that can be read; the archive goes on without one that cannot.
 fn read_control<S: Storage>(storage: &S, name: &str) -> Option<Control> {
     let file = storage.open(Dir::Root, name).ok()?;
-    Control::decode(&read_all(&file).ok()?).ok()
+    Control::decode(&read_all(&file, CONTROL_BYTES_MAX).ok()?).ok()
 }

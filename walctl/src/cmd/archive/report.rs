@@ -7,8 +7,9 @@ use serde::Serialize;
 
 use super::check::Rotten;
 use super::plan::Plan;
+use super::sealed::Damage;
 use crate::output::Out;
-use crate::store;
+use crate::store::{self, Gap};
 
 /// What a run did, or would do.
 #[derive(Default, Serialize)]
@@ -21,6 +22,73 @@ pub(super) struct Totals {
     pub(super) bytes_copied: u64,
     pub(super) restorable: bool,
     pub(super) dry_run: bool,
+    /// What is missing before it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) gap: Option<GapLine>,
+    /// Why the rest of the log was not copied.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) damage: Option<DamageLine>,
+}
+
+#[derive(Serialize)]
+pub(super) struct GapLine {
+    from_lsn: u64,
+    to_lsn: u64,
+    /// The history that ends where it begins.
+    before: String,
+}
+
+impl From<&Gap> for GapLine {
+    fn from(gap: &Gap) -> GapLine {
+        GapLine {
+            from_lsn: gap.from.get(),
+            to_lsn: gap.to.get(),
+            before: gap.before.display().to_string(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+pub(super) struct DamageLine {
+    finding: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+}
+
+impl From<&Damage> for DamageLine {
+    fn from(damage: &Damage) -> DamageLine {
+        DamageLine {
+            finding: damage.what.words.clone(),
+            file: damage.what.file.as_ref().map(|name| Dir::Wal.join(name)),
+        }
+    }
+}
+
+/// An object for damage with nothing before it that could be archived, or for a gap of a log with nothing sealed yet.
+pub(super) fn nothing(
+    out: &mut Out,
+    damage: Option<&Damage>,
+    gap: Option<&Gap>,
+    json: bool,
+) -> io::Result<()> {
+    #[derive(Serialize)]
+    struct Nothing {
+        segments_copied: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        gap: Option<GapLine>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        damage: Option<DamageLine>,
+    }
+    if json && (damage.is_some() || gap.is_some()) {
+        let line = Nothing {
+            segments_copied: 0,
+            gap: gap.map(GapLine::from),
+            damage: damage.map(DamageLine::from),
+        };
+        serde_json::to_writer(&mut *out, &line)?;
+        out.write_all(b"\n")?;
+    }
+    out.flush()
 }
 
 /// A file of the plan.
@@ -85,6 +153,8 @@ pub(super) fn plan(out: &mut Out, plan: &Plan, json: bool) -> io::Result<()> {
         bytes_copied: plan.bytes(),
         restorable: manifest.is_restorable(),
         dry_run: true,
+        gap: plan.gap.as_ref().map(GapLine::from),
+        damage: plan.damage.as_ref().map(DamageLine::from),
     };
     self::totals(out, &totals, json)
 }

@@ -21,12 +21,13 @@ deadline has come since then end when the new directory is started: deadlines ar
 
 How far back: to the end of the older of the two snapshots that a server keeps. A snapshot is written while the log goes on \
 and is a state only at its end (and needs the log from its start, unless nothing was written meanwhile). wal-keep-bytes \
-keeps log, not snapshots: it reaches further back only while lsn 0 is still there. Whoever needs more runs walctl archive \
+keeps log, not snapshots: it reaches further back only while lsn 0 is still there, which is also the only log of which --to-lsn 0 is a state. Whoever needs more runs walctl archive \
 and restores --from STORE. A target outside is refused with the range of lsns and times that there is; of a damaged log, \
 with the last position that can be had.
 
 Nothing is in NEW that a server would start with until everything is on disk. What an interrupted restore left there is \
-removed by the next one.
+removed by the next one; NEW/restore.incomplete holds the command, which walctl repair NEW shows, too. The bytes that NEW \
+takes up at first are printed with --dry-run, and named where they are not free.
 
 With --json a refusal is an object, too: \"error\", and as far as they are known \"verdict\", \"letter\", \"end_lsn\" \
 and \"ranges\", each with \"from_lsn\", \"from_time_ms\", \"to_lsn\", \"to_time_ms\".

@@ -16,10 +16,12 @@ use idem_wal::recovery::restore::Origin;
 use serde::Serialize;
 
 pub(crate) use self::args::Args;
+pub(crate) use self::place::interrupted;
 use crate::confirm;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Out};
 use crate::progress::Meter;
+use crate::shell;
 use crate::state::{Answer, State, rebuild};
 use crate::text::Time;
 use crate::view::View;
@@ -64,7 +66,8 @@ fn restore(args: &Args) -> Result<Exit, Failure> {
     if !confirm::ask(args.consent.yes, &question)? {
         return Err(Failure::usage("not confirmed; nothing was written"));
     }
-    let end = write::write(state, &origin, &args.into, summary.bytes)?;
+    let command = again(args, state)?;
+    let end = write::write(state, &origin, &args.into, summary.bytes, &command)?;
     summary.end_lsn = Some(end.get());
     summary.node = Some(origin.node.to_string());
     summary.cluster = Some(origin.cluster.to_string());
@@ -76,6 +79,26 @@ fn restore(args: &Args) -> Result<Exit, Failure> {
             summary.lsn
         ))
     })
+}
+
+/// The command that makes the same state again, from anywhere; the new directory comes last.
+fn again(args: &Args, state: &State) -> Result<String, Failure> {
+    let word = |path: &Path| -> Result<String, Failure> {
+        let path = std::path::absolute(path).map_err(Failure::io(path.display()))?;
+        Ok(shell::word(&path))
+    };
+    let source = match (&args.from, &args.dir) {
+        (Some(store), _) => format!("--from {}", word(store)?),
+        (None, Some(dir)) => word(dir)?,
+        (None, None) => String::new(),
+    };
+    let same = if args.same_cluster { " --same-cluster" } else { "" };
+    Ok(format!(
+        "walctl restore {source} --to-lsn {}{same}{}{}",
+        state.lsn(),
+        place::INTO,
+        word(&args.into)?
+    ))
 }
 
 /// What was, or would be, restored.

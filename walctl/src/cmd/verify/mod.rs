@@ -28,12 +28,13 @@ use crate::output::{self, Out};
 use crate::progress::Meter;
 use crate::store;
 use crate::view::View;
+use crate::vouched;
 
 /// Judges and prints. A closed pipe changes nothing about the exit code: the verdict was asked for.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let meter = Arc::new(Meter::new(true));
     let view = View::open(&args.dir, Arc::clone(&meter))?;
-    let (judgement, live) = judge_view(&view)?;
+    let (mut judgement, live) = judge_view(&view)?;
     let starts = judgement.verdict.starts();
     let below = args
         .deep
@@ -41,6 +42,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let deep = (args.deep && starts)
         .then(|| deep::run(&view, judgement.end_lsn, live))
         .transpose()?;
+    vouched::amend(&view, &mut judgement, args.deep);
     meter.finish();
     if args.deep && !starts {
         eprintln!("walctl: --deep was left out: there is no state to replay to");
@@ -108,6 +110,7 @@ fn judge_view(view: &View) -> Result<(Judgement, bool), Failure> {
             live,
         };
         let mut judgement = judge(view, &options, &mut Ignore);
+        vouched::amend(view, &mut judgement, false);
         if !live && judgement.verdict != Verdict::Clean && view.is_live()? {
             live = true;
             continue;
