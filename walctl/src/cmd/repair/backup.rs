@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, chown, symlink};
+use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Component, Path, PathBuf};
 
 use idem_protocol::UnixMs;
@@ -13,14 +13,20 @@ use idem_wal::segment::SPARE_PREFIX;
 use idem_wal::storage::{Dir, DiskStorage};
 use jiff::Timestamp;
 
-use super::execute::{self, Trouble, Vault};
+use super::execute::{self, MANIFEST, MARK_COPY, Trouble, UNDO, Vault};
 use super::plan::Change;
 use super::{resume, undo};
+use crate::claimed;
 use crate::exit::Failure;
 use crate::store;
 
 /// What the names of backups in a data directory begin with.
 const PREFIX: &str = "backup-";
+
+/// The mark before it gets its name, in the backup.
+const MARK_PART: &str = "mark.part";
+/// The same in the data directory, where a backup on another file system takes the place of one that is lost.
+const MARK_TEMPORARY: &str = "repair.incomplete.new";
 
 /// The backup of one repair.
 #[derive(Debug)]
@@ -55,10 +61,12 @@ impl Backup {
                     other => Some(other.map_err(Failure::io(path.display()))?),
                 };
                 if entries.as_mut().is_some_and(|entries| entries.next().is_some()) {
-                    return Err(Failure::usage(format!(
-                        "--backup {}: the directory is not empty",
-                        path.display()
-                    )));
+                    let what = if path.join(execute::MANIFEST).exists() {
+                        "it has the backup of an earlier repair, which is kept; name another directory"
+                    } else {
+                        "the directory is not empty"
+                    };
+                    return Err(Failure::usage(format!("--backup {}: {what}", path.display())));
                 }
                 (path.to_owned(), entries.is_some())
             }
@@ -66,7 +74,7 @@ impl Backup {
                 let first = name(now);
                 let more = (2..).map(|number| format!("{first}-{number}"));
                 let mut names = std::iter::once(first.clone()).chain(more);
-                let free = names.find(|name| !data.join(name).exists());
+                let free = names.find(|name| fs::symlink_metadata(data.join(name)).is_err());
                 (data.join(free.expect("there are more numbers than files")), false)
             }
         };
@@ -103,24 +111,50 @@ impl Backup {
         })
     }
 
-    /// Whether it lies in the data directory itself, and moves along with it.
-    fn is_inside(&self) -> bool {
-        let parent = self
-            .path
-            .parent()
-            .and_then(|parent| fs::canonicalize(parent).ok());
-        parent.as_deref() == Some(&self.data)
+    /// Its path from the data directory on, when it lies there and moves along with it.
+    fn inside(&self) -> Option<PathBuf> {
+        let path = fs::canonicalize(&self.path).ok()?;
+        let below = path.strip_prefix(&self.data).ok()?;
+        (!below.as_os_str().is_empty()).then(|| below.to_owned())
+    }
+
+    /// Whether `asked` is this directory.
+    pub(super) fn is_at(&self, asked: &Path) -> bool {
+        let real = |path: &Path| fs::canonicalize(path).ok();
+        real(asked).is_some_and(|asked| Some(asked) == real(&self.path))
     }
 
     /// A shell script that gives everything back, whether all of the changes were made or some.
     pub(super) fn undo(&self, changes: &[Change]) -> Result<Vec<u8>, Failure> {
-        undo::script(&self.data, self.is_inside(), changes)
+        let levels = self.inside().map(|below| below.components().count());
+        undo::script(&self.data, levels, changes)
             .map_err(Failure::io("what stands where something is to be changed"))
     }
 
-    /// The mark on a full disk: a link takes up no space of its own, and leads to the backup as well as words do.
-    pub(super) fn mark_by_link(&self) -> io::Result<()> {
-        symlink(self.place(), self.data.join(REPAIR_MARK))?;
+    /// Says in the directory that a repair was begun. Before it returns nothing else has changed.
+    ///
+    /// The mark is the backup's own copy under a second name: it is there as a whole or not at all, leaves no temporary
+    /// behind, and a full disk has room for it. From another file system it is a link that leads to the backup.
+    pub(super) fn set_mark(&self) -> io::Result<()> {
+        let mark = self.data.join(REPAIR_MARK);
+        let part = self.path.join(MARK_PART);
+        let named = fs::hard_link(self.path.join(MARK_COPY), &part).and_then(|()| fs::rename(&part, &mark));
+        if named.is_err() {
+            let _ = fs::remove_file(&part);
+            // One that leads to a backup which is lost may be there.
+            let part = self.data.join(MARK_TEMPORARY);
+            match fs::remove_file(&part) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+            match symlink(self.place(), &mark) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    symlink(self.place(), &part)?;
+                    fs::rename(&part, &mark)?;
+                }
+                other => other?,
+            }
+        }
         File::open(&self.data)?.sync_all()
     }
 
@@ -135,9 +169,10 @@ impl Backup {
 
     /// Where it is, for somebody in the data directory.
     fn place(&self) -> PathBuf {
-        let name = self.path.file_name().filter(|_| self.is_inside());
-        let absolute = || fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
-        name.map_or_else(absolute, PathBuf::from)
+        self.inside().unwrap_or_else(|| {
+            let absolute = fs::canonicalize(&self.path);
+            absolute.unwrap_or_else(|_| self.path.clone())
+        })
     }
 
     /// Removes links in the places through which a new control file comes to be: what they lead to is not the directory's,
@@ -178,17 +213,103 @@ impl Vault for Backup {
     }
 }
 
-/// Gives the new control file to whom the directory belongs: a repair by root must not keep the server out. What the server
-/// cannot read it will say, so that failing to do this is no failure of the repair.
-pub(super) fn give_to_owner(data: &Path) {
-    let Ok(owner) = fs::metadata(data) else { return };
-    for name in [CONTROL_NAME, CONTROL_SPARE] {
-        let path = data.join(name);
-        let is_other = |found: &fs::Metadata| (found.uid(), found.gid()) != (owner.uid(), owner.gid());
-        if fs::symlink_metadata(&path).is_ok_and(|found| found.is_file() && is_other(&found)) {
-            let _ = chown(&path, Some(owner.uid()), Some(owner.gid()));
+/// Removes what is left of backups whose repair stopped before it changed anything: in the place that was asked for, or
+/// beside the log. Whatever else lies there is somebody's. Answers what was removed.
+pub(super) fn sweep(data: &Path, asked: Option<&Path>) -> Result<Vec<PathBuf>, Failure> {
+    let places = match asked {
+        Some(asked) => vec![asked.to_owned()],
+        None => {
+            let entries = fs::read_dir(data).map_err(Failure::io(data.display()))?;
+            let named = entries
+                .flatten()
+                .filter(|entry| entry.file_name().as_bytes().starts_with(PREFIX.as_bytes()));
+            named.map(|entry| entry.path()).collect()
+        }
+    };
+    let mut swept = Vec::new();
+    for place in places {
+        let left = is_unbegun(&place).and_then(|left| {
+            if left {
+                empty(&place, asked.is_none())?;
+            }
+            Ok(left)
+        });
+        if left.map_err(Failure::io(place.display()))? {
+            swept.push(place);
         }
     }
+    Ok(swept)
+}
+
+/// What a backup has beside the directories. What says that nothing was changed comes first.
+const FILES: [&str; 9] = [
+    execute::UNBEGUN,
+    MARK_PART,
+    MARK_COPY,
+    MANIFEST,
+    UNDO,
+    execute::CONTROL_AFTER,
+    CONTROL_NAME,
+    CONTROL_TEMPORARY,
+    CONTROL_SPARE,
+];
+
+/// Whether a directory holds the beginning of a backup, and nothing else.
+fn is_unbegun(place: &Path) -> io::Result<bool> {
+    if !place.join(execute::UNBEGUN).is_file() {
+        return Ok(false);
+    }
+    for entry in fs::read_dir(place)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if entry.file_type()?.is_dir() && [Dir::Wal, Dir::Snap].iter().any(|dir| name == dir.path()) {
+            for below in fs::read_dir(entry.path())? {
+                // Copies of segments and snapshots, or of parts of them.
+                let name = below?.file_name();
+                if name != execute::PART && !name.as_bytes().first().is_some_and(u8::is_ascii_digit) {
+                    return Ok(false);
+                }
+            }
+        } else if !FILES.iter().any(|ours| name == *ours) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Removes what is in it, what says what it is last; and itself.
+fn empty(place: &Path, with_itself: bool) -> io::Result<()> {
+    let gone = |removed: io::Result<()>| match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    };
+    for dir in [Dir::Wal, Dir::Snap] {
+        gone(fs::remove_dir_all(place.join(dir.path())))?;
+    }
+    for name in FILES.iter().rev() {
+        gone(fs::remove_file(place.join(name)))?;
+    }
+    if with_itself {
+        fs::remove_dir(place)?;
+    }
+    Ok(())
+}
+
+/// The backups in a data directory that are whole, in the order of their names. Some may be of earlier repairs.
+pub(super) fn all_in(data: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(data).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries
+        .filter(|entry| entry.file_name().as_bytes().starts_with(PREFIX.as_bytes()))
+        .map(|entry| entry.path())
+        .filter(|path| {
+            [UNDO, MANIFEST, MARK_COPY]
+                .iter()
+                .all(|name| path.join(name).is_file())
+        })
+        .filter(|path| !path.join(execute::UNBEGUN).exists())
+        .collect();
+    found.sort();
+    found
 }
 
 /// What the spares of the log take up: no start uses those of an earlier one.
@@ -233,6 +354,18 @@ pub(super) fn check_place(data: &Path, asked: &Path) -> Result<(), Failure> {
     if place == data {
         return Err(no("it is the data directory itself".to_owned()));
     }
+    if !place.starts_with(&data) {
+        // The backup of the same command before looks like a directory of a log, and is none.
+        let is_backup = [execute::UNBEGUN, MANIFEST]
+            .iter()
+            .any(|name| place.join(name).is_file());
+        let free = if is_backup {
+            place.parent().unwrap_or(&place)
+        } else {
+            &place
+        };
+        claimed::refuse(free, "a backup")?;
+    }
     for dir in [Dir::Wal, Dir::Snap, Dir::Diverged] {
         let below = data.join(dir.path());
         // It may be a link to another disk.
@@ -259,6 +392,7 @@ fn is_taken(name: &str) -> bool {
         CONTROL_NAME,
         CONTROL_TEMPORARY,
         CONTROL_SPARE,
+        MARK_TEMPORARY,
         undo::UNDO_TEMPORARY,
         store::CONTROL_NAME,
         store::MANIFEST_NAME,
@@ -364,6 +498,54 @@ mod tests {
         ] {
             let answer = check_place(&data, &directory.path().join(asked));
             assert_eq!(answer.is_ok(), is_good, "{asked}: {answer:?}");
+        }
+    }
+
+    /// Whoever stops a repair at any moment, as root too, leaves a control file that the server can read.
+    #[test]
+    fn a_control_file_is_its_owners_before_the_mark_goes() {
+        use idem_protocol::control::Control;
+        use std::os::unix::fs::{PermissionsExt, chown};
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path();
+        let is_root = fs::metadata(data).unwrap().uid() == 0 && chown(data, Some(1000), Some(1001)).is_ok();
+        for spare in [None, Some(0o604)] {
+            let write = |name: &str, bytes: &[u8], mode| {
+                fs::write(data.join(name), bytes).unwrap();
+                fs::set_permissions(data.join(name), fs::Permissions::from_mode(mode)).unwrap();
+            };
+            write(CONTROL_NAME, &Control::default().encode(), 0o600);
+            let _ = fs::remove_file(data.join(CONTROL_SPARE));
+            if let Some(mode) = spare {
+                write(CONTROL_SPARE, &[0; 9000], mode);
+            }
+            let backup = Backup::create(data, None, UnixMs::ZERO).unwrap();
+            fs::write(backup.path().join(MARK_COPY), backup.mark()).unwrap();
+            backup.set_mark().unwrap();
+            assert_eq!(fs::read(data.join(REPAIR_MARK)).unwrap(), backup.mark());
+            let change = Change::Control {
+                control: Box::new(Control {
+                    promised_epoch: 3,
+                    ..Control::default()
+                }),
+                old_bytes: None,
+            };
+            let disk = super::super::locked(data).unwrap();
+            let mut made = 0;
+            execute::carry_out(&disk, &backup, &[change], &mut |_| {
+                made += 1;
+                assert!(data.join(REPAIR_MARK).exists());
+                for name in [CONTROL_NAME, CONTROL_SPARE] {
+                    let found = fs::metadata(data.join(name)).unwrap();
+                    assert_eq!(found.mode() & 0o777, 0o600, "{name} {spare:?}");
+                    if is_root {
+                        assert_eq!((found.uid(), found.gid()), (1000, 1001), "{name} {spare:?}");
+                    }
+                }
+            })
+            .unwrap();
+            assert_eq!(made, 1);
+            assert!(!data.join(REPAIR_MARK).exists());
         }
     }
 }

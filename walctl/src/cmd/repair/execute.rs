@@ -1,19 +1,20 @@
 //! Carrying a plan out: first everything that is needed to go back, synced, then the changes.
 //!
-//! Nothing of the directory is touched before [`secure`] has returned. Then [`mark`] says in the directory that a repair was
-//! begun, and where its backup is; the judge refuses a directory with that mark. Each change of [`carry_out`] is durable
+//! Nothing of the directory is touched before [`secure`] has returned, and until then the backup says so of itself
+//! ([`unbegun`]). Then a mark says in the directory that a repair was begun, and where its backup is; the judge refuses a
+//! directory with that mark. Each change of [`carry_out`] is durable
 //! before the next one begins, and made again changes nothing: whoever finds the mark goes on by making them all. The mark
 //! goes last.
 
 use std::io;
 
-use idem_wal::control::{CONTROL_NAME, CONTROL_SPARE, CONTROL_TEMPORARY, ControlFile};
+use idem_wal::control::{CONTROL_BYTES_MAX, CONTROL_NAME, CONTROL_SPARE, CONTROL_TEMPORARY, ControlFile};
 use idem_wal::recovery::{Judgement, REPAIR_MARK};
 use idem_wal::storage::durable::{read_all, write_all_at, zero_fill};
 use idem_wal::storage::{Dir, Storage, StorageFile};
 
 use super::plan::Change;
-use super::sparse;
+use super::{sparse, undo};
 use crate::exit::Failure;
 
 /// The control file as the plan leaves it, in the backup.
@@ -25,8 +26,14 @@ pub(super) const UNDO: &str = "undo.sh";
 /// Says what the backup is of.
 pub(super) const MANIFEST: &str = "repair.json";
 
+/// The most bytes that a script is read with: a line for each change.
+const UNDO_BYTES_MAX: u64 = 64 << 20;
+
+/// Stands in the backup for as long as nothing was changed: such a backup holds nothing but copies.
+pub(super) const UNBEGUN: &str = "nothing-changed-yet";
+
 /// A file that is being copied to the backup: one with a name of its own is whole.
-const PART: &str = "part";
+pub(super) const PART: &str = "part";
 
 /// Where the backup goes.
 pub(super) trait Vault {
@@ -88,26 +95,28 @@ pub(super) fn secure<S: Storage, V: Vault>(
             .create_dir(dir)
             .map_err(at(format!("making {}", store.describe(dir, ""))))?;
     }
-    let control = storage
-        .open(Dir::Root, CONTROL_NAME)
-        .and_then(|file| read_all(&file));
-    let control = match control {
-        Ok(bytes) => Some(bytes),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-        Err(source) => return Err(at(storage.describe(Dir::Root, CONTROL_NAME))(source)),
-    };
     let replaced = changes.iter().find_map(|change| match change {
         Change::Control { control, .. } => Some(control.encode()),
         _ => None,
     });
-    let unchanged = || judgement.control.as_ref().map(|control| control.encode());
-    let after = replaced.or_else(|| control.clone()).or_else(unchanged);
+    // Only one that stays is read: of a damaged one nobody knows how long it is.
+    let after = match replaced {
+        Some(bytes) => bytes,
+        None => unchanged(storage, judgement)?,
+    };
     put(store, Dir::Root, MARK_COPY, &vault.mark())?;
     put(store, Dir::Root, MANIFEST, manifest)?;
-    if let Some(bytes) = &control {
-        put(store, Dir::Root, CONTROL_NAME, bytes)?;
+    if opens(storage, Dir::Root, CONTROL_NAME)? {
+        copy(
+            storage,
+            store,
+            Dir::Root,
+            CONTROL_NAME,
+            (0, u64::MAX),
+            CONTROL_NAME,
+        )?;
     }
-    put(store, Dir::Root, CONTROL_AFTER, &after.unwrap_or_default())?;
+    put(store, Dir::Root, CONTROL_AFTER, &after)?;
     for change in changes {
         match change {
             Change::Control { .. } => {
@@ -156,13 +165,39 @@ fn is_file<S: Storage>(storage: &S, name: &str) -> Result<bool, Trouble> {
             words,
         )));
     }
-    Ok(storage.is_own(Dir::Root, name).unwrap_or(false) && is_there(storage, Dir::Root, name)?)
+    Ok(storage.is_own(Dir::Root, name).unwrap_or(false) && opens(storage, Dir::Root, name)?)
 }
 
-/// Says in the directory that a repair was begun. Before it returns nothing else has changed.
-pub(super) fn mark<S: Storage>(storage: &S, bytes: &[u8]) -> Result<(), Trouble> {
-    put(storage, Dir::Root, REPAIR_MARK, bytes)?;
-    sync_dir(storage, Dir::Root)
+/// The control file as it is, and stays.
+fn unchanged<S: Storage>(storage: &S, judgement: &Judgement) -> Result<Vec<u8>, Trouble> {
+    let read = storage
+        .open(Dir::Root, CONTROL_NAME)
+        .and_then(|file| read_all(&file, CONTROL_BYTES_MAX));
+    match read {
+        Ok(bytes) => Ok(bytes),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let judged = judgement.control.as_ref();
+            Ok(judged.map(|control| control.encode()).unwrap_or_default())
+        }
+        Err(source) => Err(at(storage.describe(Dir::Root, CONTROL_NAME))(source)),
+    }
+}
+
+/// Says in the backup that nothing was changed yet: it comes first there, and whoever finds it may remove the backup.
+pub(super) fn unbegun<B: Storage>(store: &B) -> Result<(), Trouble> {
+    put(store, Dir::Root, UNBEGUN, b"")?;
+    sync_dir(store, Dir::Root)
+}
+
+/// Takes that back, before the first change. The mark in the directory is on disk by then.
+pub(super) fn begun<B: Storage>(store: &B) -> Result<(), Trouble> {
+    match store.remove(Dir::Root, UNBEGUN) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(at(format!("removing {}", store.describe(Dir::Root, UNBEGUN)))(
+            error,
+        )),
+        Ok(()) => sync_dir(store, Dir::Root),
+    }
 }
 
 /// Makes sure of a mark that was found: whoever left it may have stopped before it was on disk.
@@ -217,6 +252,14 @@ pub(super) fn carry_out<S: Storage, V: Vault>(
         }
         made(change);
     }
+    // What the script was at when it was stopped is nobody's any more.
+    if let Some(name) = undo::temporary_of(store_script(vault.store())?.as_deref().unwrap_or_default())
+        && has_name(storage, Dir::Root, &name)?
+    {
+        storage
+            .remove(Dir::Root, &name)
+            .map_err(at(format!("removing {}", storage.describe(Dir::Root, &name))))?;
+    }
     unmark(storage)
 }
 
@@ -229,9 +272,9 @@ fn move_away<S: Storage, V: Vault>(
 ) -> Result<(), Trouble> {
     let what = || format!("moving {}", storage.describe(dir, name));
     let store = vault.store();
-    if !is_there(storage, dir, name)? {
+    if !has_name(storage, dir, name)? {
         // An earlier attempt came so far; what it did may not be on disk.
-        if !is_there(store, dir, name)? {
+        if !has_name(store, dir, name)? {
             return Err(at(what())(io::ErrorKind::NotFound.into()));
         }
         sync_dir(store, dir)?;
@@ -246,7 +289,7 @@ fn move_away<S: Storage, V: Vault>(
         Some(Err(_)) | None => false,
     };
     // A copy that has its name is whole, and may be all there is: the script moves it back byte by byte.
-    if !adopted && !is_there(store, dir, name)? {
+    if !adopted && !has_name(store, dir, name)? {
         copy(storage, store, dir, name, (0, bytes), PART)?;
         store.rename(dir, PART, name).map_err(at(what()))?;
     }
@@ -270,7 +313,26 @@ fn in_place<S: Storage>(
     written.map_err(at(format!("writing {}", storage.describe(Dir::Wal, name))))
 }
 
-fn is_there<S: Storage>(storage: &S, dir: Dir, name: &str) -> Result<bool, Trouble> {
+/// Whether there is such a name. A relative link that was moved leads nowhere, and is there all the same.
+fn has_name<S: Storage>(storage: &S, dir: Dir, name: &str) -> Result<bool, Trouble> {
+    storage
+        .has_name(dir, name)
+        .map_err(at(storage.describe(dir, name)))
+}
+
+/// The script of a backup, when it has one.
+fn store_script<B: Storage>(store: &B) -> Result<Option<Vec<u8>>, Trouble> {
+    if !opens(store, Dir::Root, UNDO)? {
+        return Ok(None);
+    }
+    let read = store
+        .open(Dir::Root, UNDO)
+        .and_then(|file| read_all(&file, UNDO_BYTES_MAX));
+    read.map(Some).map_err(at(store.describe(Dir::Root, UNDO)))
+}
+
+/// Whether a file can be read under this name.
+fn opens<S: Storage>(storage: &S, dir: Dir, name: &str) -> Result<bool, Trouble> {
     match storage.open(dir, name) {
         Ok(_) => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),

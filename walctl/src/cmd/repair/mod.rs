@@ -47,11 +47,12 @@ use self::overlay::{Overlay, Patches};
 use self::plan::{Change, Kind, Plan, Proposal};
 use self::report::Proposed;
 use self::resume::{Earlier, Unfinished};
+use crate::cmd::restore;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Out};
 use crate::progress::Meter;
 use crate::view::View;
-use crate::{confirm, store};
+use crate::{confirm, shell, store};
 
 /// Room for the backup's description, its script, its directories and their growth.
 const BACKUP_ROOM_BYTES: u64 = 64 << 10;
@@ -78,7 +79,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     if let Some(asked) = &args.backup {
         backup::check_place(&args.dir, asked)?;
     }
-    let earlier = match resume::earlier(&view, &args.dir)? {
+    let earlier = match begun(&view, &args.dir, disk.is_some())? {
         Earlier::Begun(path) => match unfinished(&args.dir, path) {
             Ok((backup, unfinished)) => {
                 meter.finish();
@@ -86,7 +87,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
             }
             Err(words) => Some(words),
         },
-        Earlier::NotBegun => Some("it stopped before it changed anything".to_owned()),
+        Earlier::Unclear(words) => Some(words),
         Earlier::None => None,
     };
     anew(args, &view, disk, &meter, earlier)
@@ -108,7 +109,13 @@ fn anew(
     let judgement = judge_all(&files);
     let mut node = [0; 16];
     getrandom::fill(&mut node).map_err(|error| Failure::usage(format!("no random bytes: {error}")))?;
-    let proposal = plan::propose(&files, &judgement, earlier.is_some(), node)?;
+    // No plan leads from half of a new directory to a whole one.
+    let restored = restore::interrupted(&files, &args.dir);
+    let is_restore = restored.is_some();
+    let proposal = match restored {
+        Some(words) => Proposal::Advice(words),
+        None => plan::propose(&files, &judgement, earlier.is_some(), node)?,
+    };
     let loss = match &proposal {
         Proposal::Plan(plan) => {
             let promised = plan::promised(&judgement);
@@ -121,7 +128,7 @@ fn anew(
         Proposal::Advice(_) => true,
         Proposal::Nothing => false,
     };
-    let elsewhere = loses.then(|| elsewhere::look(view, &args.dir, &judgement));
+    let elsewhere = (loses && !is_restore).then(|| elsewhere::look(view, &args.dir, &judgement));
     meter.finish();
 
     let backup_dir = backup::nearest(&args.dir, args.backup.as_deref());
@@ -132,9 +139,7 @@ fn anew(
         loss: &loss,
         elsewhere: elsewhere.as_ref(),
         needed_bytes: needed_bytes(&args.dir, &backup_dir, &proposal),
-        available_bytes: DiskStorage::open(&backup_dir)
-            .and_then(|disk| disk.available_bytes())
-            .ok(),
+        available_bytes: available_bytes(&args.dir, args.backup.as_deref()),
         is_wanted: disk.is_some(),
     };
     let mut out = Out::stdout(!args.json);
@@ -178,6 +183,44 @@ fn anew(
     conclude(&mut out, args, view, &backup)
 }
 
+/// What the mark leads to. One that names no backup may stand in the middle of anything: the backup that fits is looked for,
+/// and where several do, nothing is changed before somebody has said which.
+fn begun(view: &View, dir: &Path, is_wanted: bool) -> Result<Earlier, Failure> {
+    let words = match resume::earlier(view, dir)? {
+        Earlier::Unclear(words) => words,
+        clear => return Ok(clear),
+    };
+    let fits = |path: &PathBuf| {
+        let store = DiskStorage::open(path);
+        store.is_ok_and(|store| resume::is_untouched(view, &store).unwrap_or(false))
+    };
+    let mut fitting: Vec<PathBuf> = backup::all_in(dir).into_iter().filter(fits).collect();
+    if fitting.len() == 1 {
+        return Ok(Earlier::Begun(fitting.remove(0)));
+    }
+    let mark = dir.join(REPAIR_MARK);
+    let words = format!("{words}, so it does not say where its backup is; files may have been changed");
+    if fitting.is_empty() {
+        return Ok(Earlier::Unclear(format!(
+            "{words}, and undo.sh in the backup, if it is elsewhere, takes that back"
+        )));
+    }
+    let scripts = fitting
+        .iter()
+        .map(|path| format!("sh {}", shell::word(&path.join(execute::UNDO))));
+    let words = format!(
+        "{words}; one of these takes that back: {}",
+        scripts.collect::<Vec<_>>().join(", ")
+    );
+    if is_wanted {
+        return Err(Failure::usage(format!(
+            "{}: {words}; nothing was changed",
+            mark.display()
+        )));
+    }
+    Ok(Earlier::Unclear(words))
+}
+
 /// The repair that the mark leads to, with its backup; in words why it cannot be gone on with.
 fn unfinished(dir: &Path, path: PathBuf) -> Result<(Backup, Unfinished), String> {
     let backup =
@@ -208,7 +251,9 @@ fn finish(
         report::unfinished(&mut out, &args.dir, &judgement, unfinished, disk.is_some())
     })?;
     let script = backup.path().join(execute::UNDO);
-    if args.plan.is_some_and(|named| named != unfinished.kind) || args.backup.is_some() {
+    // The same command as the one that was interrupted says the same backup.
+    let is_other = args.backup.as_deref().is_some_and(|asked| !backup.is_at(asked));
+    if args.plan.is_some_and(|named| named != unfinished.kind) || is_other {
         return Err(Failure::usage(format!(
             "the repair that was begun has to be finished first, with --plan {} and the backup that it has, or taken back with \
              sh {}",
@@ -230,7 +275,8 @@ fn finish(
         return Err(Failure::usage("nothing was changed"));
     }
     backup.sync_mark(&disk)?;
-    change(&disk, &args.dir, backup, &unfinished.changes)?;
+    execute::begun(backup.store())?;
+    change(&disk, backup, &unfinished.changes)?;
     conclude(&mut out, args, view, backup)
 }
 
@@ -268,7 +314,10 @@ fn locked(dir: &Path) -> Result<DiskStorage, Failure> {
         LockError::Held => in_use(dir),
         LockError::Io(error) => Failure::io(dir.display())(error),
     })?;
-    lock.storage().map_err(Failure::io(dir.display()))
+    // What root writes here is for whoever runs the server.
+    lock.storage()
+        .and_then(|disk| disk.for_owner(CONTROL_NAME))
+        .map_err(Failure::io(dir.display()))
 }
 
 /// An archive reads like a data directory and is none: it is made anew from one.
@@ -296,12 +345,25 @@ fn needed_bytes(data: &Path, backup: &Path, proposal: &Proposal) -> u64 {
     BACKUP_ROOM_BYTES + plan.changes.iter().map(of).sum::<u64>()
 }
 
+/// What is free where the backup goes, if that can be told.
+fn available_bytes(data: &Path, asked: Option<&Path>) -> Option<u64> {
+    let disk = DiskStorage::open(&backup::nearest(data, asked));
+    disk.and_then(|disk| disk.available_bytes()).ok()
+}
+
 /// Backup, then changes.
 fn repair(disk: &DiskStorage, args: &Args, proposed: &Proposed<'_>, plan: &Plan) -> Result<Backup, Failure> {
     let no_space = |why: &str| no_space(&args.dir, proposed.needed_bytes, why);
+    for swept in backup::sweep(&args.dir, args.backup.as_deref())? {
+        eprintln!(
+            "walctl: note: {}: the backup of a repair that stopped before it changed anything; it was removed",
+            swept.display()
+        );
+    }
     // Room for the small things is tried: more than is free may not be needed.
     let copies = proposed.needed_bytes - BACKUP_ROOM_BYTES;
-    if let Some(available) = proposed.available_bytes.filter(|available| *available < copies) {
+    let available = available_bytes(&args.dir, args.backup.as_deref());
+    if let Some(available) = available.filter(|available| *available < copies) {
         return Err(no_space(&format!("{available} are free")));
     }
     let now = SystemTime::now()
@@ -322,30 +384,34 @@ fn repair(disk: &DiskStorage, args: &Args, proposed: &Proposed<'_>, plan: &Plan)
             other @ Failure::Usage(_) => other,
         });
     }
-    change(disk, &args.dir, &backup, &plan.changes)?;
+    change(disk, &backup, &plan.changes)?;
     Ok(backup)
 }
 
 /// All that comes before the first change.
 fn begin(disk: &DiskStorage, backup: &Backup, proposed: &Proposed<'_>, plan: &Plan) -> Result<(), Failure> {
+    execute::unbegun(backup.store())?;
     let mut manifest = Vec::new();
     lines::plan(&mut manifest, proposed).map_err(Failure::io("the backup's description"))?;
     let undo = backup.undo(&plan.changes)?;
     execute::secure(disk, backup, proposed.judgement, &plan.changes, &undo, &manifest)?;
-    let Err(trouble) = execute::mark(disk, &backup.mark()) else {
-        return Ok(());
-    };
-    let _ = execute::unmark(disk);
-    // The directory itself needs no space for a repair, if need be.
-    if is_full(&trouble.source) && backup.mark_by_link().is_ok() {
-        return Ok(());
-    }
-    let _ = execute::unmark(disk);
-    Err(trouble.into())
+    let was_marked = disk.has_name(Dir::Root, REPAIR_MARK).unwrap_or(true);
+    backup.set_mark().map_err(|source| {
+        if !was_marked {
+            let _ = execute::unmark(disk);
+        }
+        Failure::io(disk.describe(Dir::Root, REPAIR_MARK))(source)
+    })?;
+    execute::begun(backup.store()).map_err(|trouble| {
+        if !was_marked {
+            let _ = execute::unmark(disk);
+        }
+        trouble.into()
+    })
 }
 
 /// The changes, or those of them that an earlier attempt left.
-fn change(disk: &DiskStorage, dir: &Path, backup: &Backup, changes: &[Change]) -> Result<(), Failure> {
+fn change(disk: &DiskStorage, backup: &Backup, changes: &[Change]) -> Result<(), Failure> {
     let mut made = 0;
     let carried = backup
         .remove_links(changes)
@@ -354,7 +420,6 @@ fn change(disk: &DiskStorage, dir: &Path, backup: &Backup, changes: &[Change]) -
             source,
         })
         .and_then(|()| execute::carry_out(disk, backup, changes, &mut |_| made += 1));
-    backup::give_to_owner(dir);
     carried.map_err(|Trouble { what, source }| {
         let script = backup.path().join(execute::UNDO);
         Failure::io(format_args!(

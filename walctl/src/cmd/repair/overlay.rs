@@ -172,7 +172,7 @@ mod tests {
             overlay.open(Dir::Wal, "b").unwrap_err().kind(),
             io::ErrorKind::NotFound
         );
-        let read = |dir, name: &str| read_all(&overlay.open(dir, name).unwrap()).unwrap();
+        let read = |dir, name: &str| read_all(&overlay.open(dir, name).unwrap(), 1 << 20).unwrap();
         assert_eq!(read(Dir::Wal, "a"), b"ABcde\0\0\0");
         assert_eq!(read(Dir::Root, "control"), b"newer");
         let file = overlay.open(Dir::Wal, "a").unwrap();

@@ -4,7 +4,8 @@
 //! that they lead to. Made again from the first on, they lead to the end whatever had been made of them. So nothing has to be
 //! told from the state in between, which may look like another node's log.
 //!
-//! The mark is whole on disk before anything else changes. One that is not whole says that nothing was changed.
+//! The mark is there as a whole or not at all, before anything else changes. So one that names no backup is somebody else's
+//! doing, and says nothing about what was changed.
 
 use std::ffi::OsStr;
 use std::io;
@@ -14,15 +15,20 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use idem_protocol::control::Control;
 use idem_protocol::wal::{SegmentHeader, parse_segment_name, parse_snapshot_name};
-use idem_wal::control::CONTROL_NAME;
+use idem_wal::control::{CONTROL_BYTES_MAX, CONTROL_NAME};
 use idem_wal::recovery::REPAIR_MARK;
-use idem_wal::storage::durable::read_all;
-use idem_wal::storage::{Dir, Storage};
+use idem_wal::storage::durable::{read_all, read_exact_or_end};
+use idem_wal::storage::{Dir, Storage, StorageFile};
 
 use super::execute::{CONTROL_AFTER, MANIFEST, header_after};
 use super::lines::{ChangeLine, Recorded};
 use super::plan::{Change, Kind};
 use crate::exit::Failure;
+
+/// The most bytes that a mark is read with: it has one path.
+const MARK_BYTES_MAX: u64 = 64 << 10;
+/// The same for the description of a backup: a line of some hundred bytes for each change.
+const MANIFEST_BYTES_MAX: u64 = 64 << 20;
 
 /// A repair that can be gone on with.
 #[derive(Debug)]
@@ -39,8 +45,8 @@ pub(super) struct Unfinished {
 pub(super) enum Earlier {
     /// There is none.
     None,
-    /// It stopped before it changed anything.
-    NotBegun,
+    /// Files may have been changed, and it does not say where the backup is; in words why.
+    Unclear(String),
     /// It names this backup.
     Begun(PathBuf),
 }
@@ -60,27 +66,32 @@ pub(super) fn earlier<S: Storage>(storage: &S, dir: &Path) -> Result<Earlier, Fa
     }
     let read = storage
         .open(Dir::Root, REPAIR_MARK)
-        .and_then(|file| read_all(&file));
+        .and_then(|file| read_all(&file, MARK_BYTES_MAX));
     let bytes = match read {
         Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+            return Ok(Earlier::Unclear(error.to_string()));
+        }
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Earlier::None),
         Err(error) => return Err(Failure::io(storage.describe(Dir::Root, REPAIR_MARK))(error)),
     };
     Ok(match bytes.strip_suffix(b"\n") {
         // A name alone is that of a directory beside it.
         Some(path) if !path.is_empty() => Earlier::Begun(dir.join(OsStr::from_bytes(path))),
-        _ => Earlier::NotBegun,
+        _ => Earlier::Unclear("it is empty, or not whole".to_owned()),
     })
 }
 
 /// The plan that a backup is of; an error in words.
 pub(super) fn recorded<B: Storage>(store: &B) -> Result<(Kind, Vec<Change>), String> {
-    let read = |dir, name: &str| {
-        let bytes = store.open(dir, name).and_then(|file| read_all(&file));
+    let read_up_to = |dir, name: &str, bytes_max| {
+        let bytes = store.open(dir, name).and_then(|file| read_all(&file, bytes_max));
         bytes.map_err(|error| format!("{}: {error}", dir.join(name)))
     };
-    let Recorded { plan, changes } = serde_json::from_slice(&read(Dir::Root, MANIFEST)?)
-        .map_err(|error| format!("{MANIFEST}: {error}"))?;
+    let read = |dir, name: &str| read_up_to(dir, name, CONTROL_BYTES_MAX);
+    let Recorded { plan, changes } =
+        serde_json::from_slice(&read_up_to(Dir::Root, MANIFEST, MANIFEST_BYTES_MAX)?)
+            .map_err(|error| format!("{MANIFEST}: {error}"))?;
     let kind = Kind::from_str(&plan, false)?;
     let change = |line: &ChangeLine| -> Result<Change, String> {
         let bad = || format!("{MANIFEST}: no change: {} {}", line.change, line.file);
@@ -131,18 +142,40 @@ fn place(file: &str) -> Option<(Dir, String)> {
 
 /// Whether the control file is still what the repair found, or what it leads to: whatever has another one has gone on.
 pub(super) fn is_untouched<S: Storage, B: Storage>(storage: &S, store: &B) -> io::Result<bool> {
-    let read = |file: io::Result<Vec<u8>>| match file {
-        Ok(bytes) => Ok(Some(bytes)),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(error),
+    // Of any length: what was damaged may be so in its length, too.
+    let now = match storage.open(Dir::Root, CONTROL_NAME) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        now => now?,
     };
-    let of = |name| read(store.open(Dir::Root, name).and_then(|file| read_all(&file)));
-    let now = read(
-        storage
-            .open(Dir::Root, CONTROL_NAME)
-            .and_then(|file| read_all(&file)),
-    )?;
-    Ok(now.is_none() || now == of(CONTROL_NAME)? || now == of(CONTROL_AFTER)?)
+    for name in [CONTROL_NAME, CONTROL_AFTER] {
+        let known = match store.open(Dir::Root, name) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            known => known?,
+        };
+        if is_same(&now, &known)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Whether two files hold the same bytes.
+fn is_same(a: &impl StorageFile, b: &impl StorageFile) -> io::Result<bool> {
+    if a.len()? != b.len()? {
+        return Ok(false);
+    }
+    let (mut left, mut right) = ([0; 16 << 10], [0; 16 << 10]);
+    let mut at = 0;
+    loop {
+        let read = read_exact_or_end(a, at, &mut left)?;
+        if read_exact_or_end(b, at, &mut right)? != read || left[..read] != right[..read] {
+            return Ok(false);
+        }
+        if read < left.len() {
+            return Ok(true);
+        }
+        at += read as u64;
+    }
 }
 
 #[cfg(test)]
@@ -155,9 +188,9 @@ mod tests {
         let dir = Path::new("/data");
         for (bytes, expected) in [
             (None, "None"),
-            (Some(&b""[..]), "NotBegun"),
-            (Some(b"\n"), "NotBegun"),
-            (Some(b"/back"), "NotBegun"),
+            (Some(&b""[..]), "Unclear(\"it is empty, or not whole\")"),
+            (Some(b"\n"), "Unclear(\"it is empty, or not whole\")"),
+            (Some(b"/back"), "Unclear(\"it is empty, or not whole\")"),
             (Some(b"/backup\n"), "Begun(\"/backup\")"),
             (Some(b"backup-1\n"), "Begun(\"/data/backup-1\")"),
         ] {

@@ -14,6 +14,7 @@ use idem_protocol::ClusterId;
 use idem_protocol::wal::SegmentHeader;
 use idem_wal::recovery::{REPAIR_MARK, Row};
 use idem_wal::storage::Dir;
+use idem_wal::storage::durable::replace_file;
 use idem_wal::storage::sim::{SimDisk, SimStorage};
 
 use self::damage::damaged;
@@ -87,10 +88,23 @@ fn secure(disk: &SimDisk, vault: &OtherDisk, plan: &Plan) {
     .unwrap();
 }
 
+/// What a temporary of the mark is called here: on a real disk it is in the backup.
+const MARK_PART: &str = "control.mark";
+
+/// The mark, which is there as a whole or not at all.
+fn mark(disk: &SimDisk, vault: &OtherDisk) -> Result<(), execute::Trouble> {
+    replace_file(&disk.storage(), Dir::Root, REPAIR_MARK, MARK_PART, &vault.mark()).map_err(|error| {
+        execute::Trouble {
+            what: REPAIR_MARK.to_owned(),
+            source: error.into_io(),
+        }
+    })
+}
+
 /// The mark and the changes.
 fn carry_out(disk: &SimDisk, vault: &OtherDisk, changes: &[Change]) -> Result<usize, execute::Trouble> {
     let mut made = 0;
-    execute::mark(&disk.storage(), &vault.mark())?;
+    mark(disk, vault)?;
     execute::carry_out(&disk.storage(), vault, changes, &mut |_| made += 1)?;
     Ok(made)
 }
