@@ -257,3 +257,71 @@ fn damage_is_waited_at_or_passed() {
     waiting.expect(&["second", "third", "fourth"]);
     assert_eq!(waiting.stop(), [""; 0]);
 }
+
+#[test]
+fn a_directory_that_is_exchanged_is_gone_on_with() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path().join("data");
+    let mut log = TestLog::new(0);
+    group(&mut log, 1, "a");
+    copy_tree(log.path(), &at);
+    let follow = Follow::start(&at, &[]);
+    follow.expect(&["EpochStart", "a"]);
+
+    // The same log, further on.
+    let end = log.end();
+    group(&mut log, 2, "b");
+    let next = directory.path().join("next");
+    copy_tree(log.path(), &next);
+    fs::rename(&at, directory.path().join("old-1")).unwrap();
+    let note = follow.note();
+    assert!(note.contains("waiting for one"), "{note}");
+    fs::rename(&next, &at).unwrap();
+    follow.expect(&["b"]);
+    let note = follow.note();
+    assert!(note.contains(&format!("read from lsn {end} on")), "{note}");
+
+    // Another wal in the same directory.
+    group(&mut log, 3, "c");
+    let next = directory.path().join("next");
+    copy_tree(log.path(), &next);
+    fs::rename(at.join("wal"), directory.path().join("old-2")).unwrap();
+    fs::rename(next.join("wal"), at.join("wal")).unwrap();
+    follow.expect(&["c"]);
+    let mut note = follow.note();
+    if note.contains("waiting for one") {
+        note = follow.note();
+    }
+    assert!(note.contains("read from lsn "), "{note}");
+
+    // Another log.
+    let mut other = TestLog::new(100);
+    group(&mut other, 1, "x");
+    let next = directory.path().join("other");
+    copy_tree(other.path(), &next);
+    fs::rename(&at, directory.path().join("old-3")).unwrap();
+    fs::rename(&next, &at).unwrap();
+    follow.expect(&["EpochStart", "x"]);
+    let mut note = follow.note();
+    if note.contains("waiting for one") {
+        note = follow.note();
+    }
+    assert!(
+        note.contains(" of cluster ") && note.contains("read from lsn 0 on"),
+        "{note}"
+    );
+    assert_eq!(follow.stop(), [""; 0]);
+}
+
+fn copy_tree(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_tree(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}

@@ -37,7 +37,9 @@ before it was read is a note on stderr.
 --follow prints what is written at once, synced or not, each line as it comes; it stays through rotations and \
 restarts of the server. A start after a loss of power, going back to another history or a repair may take back what \
 was printed: stderr says from which lsn on, and what is there now is printed from that lsn on. A reader of the lines \
-sees that the lsn does not rise.
+sees that the lsn does not rise. Another directory that is put in the place of DIR, or another wal in it, is gone on with: \
+stderr says whose log it is when it is another node's, and from which lsn on it is read. Where nothing is for a while, it is \
+waited for, and one line says so.
 
 With --follow and --to-lsn it ends when the log has reached that position; at once when it is there already. With --to-time it ends at \
 the first record of a later time; where nothing is written, when that time is over by this machine's clock: by a second \

@@ -14,9 +14,10 @@ use std::io;
 use std::os::fd::AsFd;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use idem_protocol::wal::{Opcode, RawRecord};
+use idem_protocol::wal::{Opcode, RawRecord, parse_segment_name};
 use idem_protocol::{Lsn, UnixMs};
 use idem_wal::reader::{Again, Frame, LogReader, LogStep, Past, Stop as NoFrame, frame_records};
+use idem_wal::storage::{Dir, Storage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::stop::Stop;
@@ -75,6 +76,24 @@ pub(super) struct Follower {
     is_covered: bool,
     /// Whether the limit of time had passed at the last look.
     was_over: bool,
+    /// Which directory is read.
+    identity: Identity,
+    /// Whether it was said that nothing is at the path.
+    is_gone: bool,
+}
+
+/// Device and inode of the directory and of the log in it.
+type Identity = Option<[(u64, u64); 2]>;
+
+/// What is at the path that was given.
+#[derive(Debug, Default)]
+pub(super) struct AtPath {
+    /// What to say about it.
+    pub(super) words: Option<String>,
+    /// Where the log of another directory is read on.
+    pub(super) at: Option<Lsn>,
+    /// Whether it is not the directory that was read up to now.
+    pub(super) is_elsewhere: bool,
 }
 
 /// The place where the log ends, and how long it has.
@@ -90,7 +109,7 @@ struct Place {
 
 impl Follower {
     /// Waits; `past_damage` says whether damage is passed.
-    pub(super) fn new(past_damage: bool) -> Result<Follower, Failure> {
+    pub(super) fn new(view: &View, past_damage: bool) -> Result<Follower, Failure> {
         Ok(Follower {
             stop: Stop::on_signals()?,
             past_damage,
@@ -98,6 +117,8 @@ impl Follower {
             place: Place::default(),
             is_covered: false,
             was_over: false,
+            identity: view.identity(),
+            is_gone: false,
         })
     }
 
@@ -204,6 +225,72 @@ impl Follower {
             Idle::Stopped
         } else {
             Idle::Passed
+        })
+    }
+
+    /// Looks whether the path still leads to the directory that is read. One that took its place is read from where the two
+    /// logs part, or from its beginning when it has nothing to do with the other one; `view` and `reader` become its own.
+    /// Where nothing is, it is waited for.
+    pub(super) fn look_at_path(
+        &mut self,
+        view: &mut View,
+        reader: &mut LogReader<View>,
+    ) -> Result<AtPath, Failure> {
+        let now = view.identity();
+        if now.is_some() && now == self.identity {
+            self.is_gone = false;
+            return Ok(AtPath::default());
+        }
+        let waiting = |is_gone: &mut bool| {
+            let is_told = std::mem::replace(is_gone, true);
+            AtPath {
+                words: (!is_told).then(|| "there is no log at the path any more; waiting for one".to_owned()),
+                at: None,
+                is_elsewhere: true,
+            }
+        };
+        if now.is_none() {
+            return Ok(waiting(&mut self.is_gone));
+        }
+        // It may be in the middle of being put there.
+        let Ok(fresh) = view.open_again() else {
+            return Ok(waiting(&mut self.is_gone));
+        };
+        let names = fresh.list(Dir::Wal).unwrap_or_default();
+        let Some(first) = names.iter().filter_map(|name| parse_segment_name(name)).min() else {
+            return Ok(waiting(&mut self.is_gone));
+        };
+        let failed = || Failure::io("reading the log");
+        let was = reader.header().map(|header| (header.cluster, header.node));
+        let mut other = LogReader::open(&fresh, self.trail.begin()).map_err(failed())?;
+        let mut at = self.trail.compare(&mut other, self.past_damage)?;
+        let is = other.header().map(|header| (header.cluster, header.node));
+        let mut words = "another directory is at the path now".to_owned();
+        if let Some((cluster, node)) = is
+            && is != was
+        {
+            words += &format!(", with a log of node {node} of cluster {cluster}");
+        }
+        if was.map(|(cluster, _)| cluster) == is.map(|(cluster, _)| cluster) {
+            words += &format!("; its log is read from lsn {at} on");
+            if let Some(gone) = self.trail.cut(at) {
+                words += &format!("; {gone}");
+            }
+        } else {
+            at = first;
+            self.trail = Trail::default();
+            words += &format!("; it has nothing to do with what was printed, and is read from lsn {at} on");
+        }
+        *reader = LogReader::open(&fresh, at).map_err(failed())?;
+        *view = fresh;
+        self.place = Place::default();
+        self.is_covered = false;
+        self.is_gone = false;
+        self.identity = now;
+        Ok(AtPath {
+            words: Some(words),
+            at: Some(at),
+            is_elsewhere: true,
         })
     }
 

@@ -50,6 +50,8 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let reader = LogReader::open(&view, args.from_lsn.unwrap_or(Lsn::ZERO))
         .map_err(Failure::io(args.dir.display()))?;
     let ended = walk.run(reader);
+    // Who follows a log may have come to another directory.
+    let view = walk.view.clone();
     meter.finish();
     // What was printed before an error is as good as ever.
     let printed = walk.printer.finish();

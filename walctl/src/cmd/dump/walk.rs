@@ -36,7 +36,7 @@ pub(super) enum Ended {
 
 /// Prints what is wanted of a log, in order.
 pub(super) struct Walk<'a> {
-    pub(super) view: &'a View,
+    pub(super) view: View,
     pub(super) filter: &'a Filter,
     pub(super) printer: &'a mut Printer,
     pub(super) meter: &'a Meter,
@@ -69,20 +69,23 @@ type Due = Option<FrameLine>;
 impl<'a> Walk<'a> {
     pub(super) fn new(
         args: &Args,
-        view: &'a View,
+        view: &View,
         filter: &'a Filter,
         printer: &'a mut Printer,
         meter: &'a Meter,
     ) -> Result<Walk<'a>, Failure> {
         Ok(Walk {
-            view,
+            view: view.clone(),
             filter,
             printer,
             meter,
             skipped: args
                 .past_damage
                 .then(|| Skipped::new(args.from_lsn, args.to_lsn, meter)),
-            follower: args.follow.then(|| Follower::new(args.past_damage)).transpose()?,
+            follower: args
+                .follow
+                .then(|| Follower::new(view, args.past_damage))
+                .transpose()?,
             was_live: view.is_live()?,
             in_range: filter.starts_in_range(),
             resumed_at: None,
@@ -197,7 +200,7 @@ impl<'a> Walk<'a> {
         }
         let follower = self.follower.as_mut().expect("it was there above");
         if let Some(limit) = self.filter.to_time()
-            && follower.is_over(self.view, &end, limit)?
+            && follower.is_over(&self.view, &end, limit)?
         {
             return Ok(Some(Ended::End(end)));
         }
@@ -205,7 +208,7 @@ impl<'a> Walk<'a> {
         if was_empty || is_settled && end.segments_left > 0 {
             return Ok(Some(Ended::End(end)));
         }
-        if is_settled && let Some(what) = follower.what_is_wrong(self.view, &end)? {
+        if is_settled && let Some(what) = follower.what_is_wrong(&self.view, &end)? {
             let words = format!("{what}; waiting for the log to go on");
             self.meter.aside(|| eprintln!("walctl: note: {words}"));
         }
@@ -217,7 +220,17 @@ impl<'a> Walk<'a> {
             Idle::Stopped => return Ok(Some(Ended::Stopped)),
             Idle::Closed => return Ok(Some(Ended::Closed)),
         }
-        match follower.look_again(self.view, reader)? {
+        let found = follower.look_at_path(&mut self.view, reader)?;
+        if let Some(words) = found.words {
+            self.meter.aside(|| eprintln!("walctl: note: {words}"));
+        }
+        if found.at.is_some() {
+            self.resumed_at = found.at;
+        }
+        if found.is_elsewhere {
+            return Ok(None);
+        }
+        match follower.look_again(&self.view, reader)? {
             Ok(None) => Ok(None),
             Ok(Some(back)) => {
                 if let Some(words) = back.words {
