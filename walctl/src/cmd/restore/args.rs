@@ -22,7 +22,8 @@ deadline has come since then end when the new directory is started: deadlines ar
 How far back: to the end of the older of the two snapshots that a server keeps. A snapshot is written while the log goes on \
 and is a state only at its end (and needs the log from its start, unless nothing was written meanwhile). wal-keep-bytes \
 keeps log, not snapshots: it reaches further back only while lsn 0 is still there, which is also the only log of which --to-lsn 0 is a state. Whoever needs more runs walctl archive \
-and restores --from STORE. A target outside is refused with the range of lsns and times that there is; of a damaged log, \
+and restores --from STORE. The last millisecond of a store is not known to be complete: all of it is --to-lsn with its end. \
+A target outside is refused with the range of lsns and times that there is; of a damaged log, \
 with the last position that can be had.
 
 Nothing is in NEW that a server would start with until everything is on disk. What an interrupted restore left there is \
