@@ -77,5 +77,8 @@ fn a_directory_with_something_in_it_is_said_before_anything_is_changed() {
     let output = walctl(&["verify", "--json", data.to_str().unwrap()]);
     let found = objects(&output);
     let found = found.iter().find(|line| line["file"] == "control.tmp").unwrap();
-    assert!(found["finding"].as_str().unwrap().contains("a start fails"), "{found}");
+    assert!(
+        found["finding"].as_str().unwrap().contains("a start fails"),
+        "{found}"
+    );
 }
