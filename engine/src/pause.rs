@@ -1,6 +1,6 @@
 //! `CLIENT PAUSE`: commands that are held back for a while.
 //!
-//! A command that is held has not happened: it answers [`Outcome::Wait`](crate::Outcome::Wait) before anything of it is
+//! A command that is held has not happened: it answers [`Outcome::Held`](crate::Outcome::Held) before anything of it is
 //! decided, and is tried again when the pause ends or is taken back. So a pause decides *when* a command runs and never
 //! what it does; what ended meanwhile has ended, by the same clock as ever.
 //!

@@ -101,9 +101,7 @@ impl Session {
     /// Whether a command that may write is queued.
     pub fn queued_may_write(&self) -> bool {
         let queued = self.transaction.iter().flat_map(|begun| begun.queue().iter());
-        queued
-            .filter_map(|args| resolve(args).ok())
-            .any(pause::may_write)
+        queued.filter_map(|args| resolve(args).ok()).any(pause::may_write)
     }
 
     /// A copy to try a transaction's commands on: without what the transaction itself consists of.

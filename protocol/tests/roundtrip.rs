@@ -8,7 +8,7 @@ use idem_protocol::idem::{IdemRecord, IdemState, RESULT_BYTES_MAX, TOKEN_BYTES_M
 use idem_protocol::limit::{BUCKET_MAX, LimitRecord, MAX_MAX, TOKEN_PARTS, Usage};
 use idem_protocol::repl::{self, HelloEpoch, LinkKind, Message, PIECE_BYTES_MAX};
 use idem_protocol::snapshot::SnapshotHeader;
-use idem_protocol::wal::scan::{check_payload, records};
+use idem_protocol::wal::scan::{PayloadCheck, check_payload, records};
 use idem_protocol::wal::{
     FRAME_ALIGN, FrameHeader, Predecessor, RawRecord, SECOND_COPY_OFFSET, Salt, SegmentHeader, padded,
     parse_segment_name, parse_snapshot_name, segment_name, snapshot_name,
@@ -107,6 +107,45 @@ proptest! {
         }
         payload.push(0);
         prop_assert!(check_payload(&header, &payload).is_err());
+    }
+
+    /// A payload that comes in pieces is judged as one that comes whole, to the word, whatever is wrong with it.
+    #[test]
+    fn payloads_in_pieces(
+        parts in prop::collection::vec(record(), 0..6), first in lsn(), time in time(),
+        damage in prop::option::of((any::<prop::sample::Index>(), 1..=255u8)), cut in prop::option::of(any::<prop::sample::Index>()),
+        count in 0..7u32, ends in prop::collection::vec(any::<prop::sample::Index>(), 0..8)
+    ) {
+        let (mut payload, mut at) = (Vec::new(), first);
+        for part in &parts {
+            let bytes = part.encode(at, time, 0);
+            at = at.plus(bytes.len() as u64);
+            payload.extend(bytes);
+        }
+        if let Some((place, flip)) = damage && !payload.is_empty() {
+            let place = place.index(payload.len());
+            payload[place] ^= flip;
+        }
+        if let Some(cut) = cut {
+            payload.truncate(cut.index(payload.len() + 1));
+        }
+        let header = FrameHeader {
+            payload_bytes: u32::try_from(payload.len()).unwrap(),
+            lsn: first,
+            synced: first,
+            count,
+            seal: false,
+        };
+        let mut ends: Vec<usize> = ends.iter().map(|end| end.index(payload.len() + 1)).collect();
+        ends.push(payload.len());
+        ends.sort_unstable();
+        let mut check = PayloadCheck::new(&header, payload.len());
+        let mut begin = 0;
+        let fed = ends.into_iter().try_for_each(|end| {
+            let piece = &payload[std::mem::replace(&mut begin, end)..end];
+            check.feed(piece)
+        });
+        prop_assert_eq!(fed.and_then(|()| check.finish()), check_payload(&header, &payload));
     }
 
     #[test]

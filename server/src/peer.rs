@@ -99,6 +99,8 @@ pub struct Peer {
     pub session: RefCell<Session>,
     /// What others have published for it.
     pub inbox: Inbox,
+    /// It is on the list of those who are woken for it.
+    pub(crate) called: Cell<bool>,
     waker: RefCell<Option<Waker>>,
     woken: Cell<bool>,
     dropped: Cell<Option<DropReason>>,
@@ -107,8 +109,10 @@ pub struct Peer {
     pub(crate) waits_for: Cell<Option<Lsn>>,
     /// It is on the log's list.
     pub(crate) waits_for_log: Cell<bool>,
-    /// Its place among those who wait for the log; kept until the command that waits is executed.
-    pub(crate) log_ticket: Cell<u64>,
+    /// It is on the list of those whom a pause holds.
+    pub(crate) held: Cell<bool>,
+    /// Its place on either; kept until the command that waits is executed.
+    pub(crate) ticket: Cell<u64>,
     /// It is marked, and its buffers no longer count among those that stay.
     pub(crate) leaves: Cell<bool>,
     /// Memory of its input and output buffers, in bytes.
@@ -145,13 +149,15 @@ impl Peer {
             accepted: now,
             session: RefCell::new(Session::new(id)),
             inbox: Inbox::default(),
+            called: Cell::new(false),
             waker: RefCell::new(None),
             woken: Cell::new(false),
             dropped: Cell::new(None),
             saved: RefCell::new(None),
             waits_for: Cell::new(None),
             waits_for_log: Cell::new(false),
-            log_ticket: Cell::new(0),
+            held: Cell::new(false),
+            ticket: Cell::new(0),
             leaves: Cell::new(false),
             input_bytes: Cell::new(0),
             output_bytes: Cell::new(0),
@@ -252,7 +258,7 @@ impl Peer {
             input_bytes: self.input_bytes.get(),
             unsent_bytes: self.unsent_bytes.get(),
             output_bytes: self.output_bytes.get(),
-            waits: self.waits_for_log.get(),
+            waits: self.waits_for_log.get() || self.held.get(),
             writes: self.stuck_since.get().is_some(),
         }
     }
@@ -283,6 +289,7 @@ impl Peer {
         } else if !idle_after.is_zero()
             && !self.owed.get()
             && !self.waits_for_log.get()
+            && !self.held.get()
             && over(self.last_input.get(), idle_after)
             && !self.is_subscribed()
         {
@@ -294,7 +301,7 @@ impl Peer {
 
     /// Whether it waits for messages: as in Redis, `timeout` is not for those. (While its own task has the session, it is
     /// not idle either.)
-    fn is_subscribed(&self) -> bool {
+    pub(crate) fn is_subscribed(&self) -> bool {
         let session = self.session.try_borrow();
         session.map_or(true, |session| !session.subscriptions.is_empty())
     }

@@ -6,14 +6,15 @@
 //! together every further read asks for it, and ten thousand clients that stay there would otherwise cost everybody a
 //! look at ten thousand.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod mail;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use idem_engine::ClientFacts;
 use idem_protocol::lsn::Lsn;
 
-use crate::inbox::Inbox;
 use crate::peer::{DropReason, Endpoint, Peer};
 
 /// All connections of a shard.
@@ -30,10 +31,19 @@ pub struct Peers {
     barrier_waiters: Vec<Rc<Peer>>,
     /// How many they were when the barrier last let somebody go.
     barrier_waiters_before: usize,
+    /// Such peers with subscriptions: what waits there are messages, and a thousand of these are no sign that a thousand
+    /// commands are still to come.
+    barrier_listeners: Vec<Rc<Peer>>,
+    /// Peers who got messages and are to be woken, in this order; each at most once (`Peer::called`).
+    mail: VecDeque<Rc<Peer>>,
+    /// How many were ever put on that list.
+    mail_called: u64,
     /// Peers whose next command waits for the log: for space, or for the open group to leave.
     log_waiters: Vec<Rc<Peer>>,
-    /// Places given out among them.
-    log_tickets: u64,
+    /// Peers whose next command is held by a pause, by their places.
+    held: BTreeMap<u64, Rc<Peer>>,
+    /// Places given out on both lists.
+    tickets: u64,
 }
 
 impl Peers {
@@ -47,9 +57,13 @@ impl Peers {
             by_size: BTreeSet::new(),
             staying_bytes: 0,
             barrier_waiters: Vec::new(),
+            barrier_listeners: Vec::new(),
             barrier_waiters_before: 0,
+            mail: VecDeque::new(),
+            mail_called: 0,
             log_waiters: Vec::new(),
-            log_tickets: 0,
+            held: BTreeMap::new(),
+            tickets: 0,
         }
     }
 
@@ -82,12 +96,12 @@ impl Peers {
 
     /// Number of connections with replies that wait for the barrier.
     pub fn waiting_for_barrier(&self) -> usize {
-        self.barrier_waiters.len()
+        self.barrier_waiters.len() + self.barrier_listeners.len()
     }
 
-    /// Number of connections whose next command waits for log space (INFO's `blocked_clients`).
+    /// Number of connections whose next command waits for the log or for the end of a pause (INFO's `blocked_clients`).
     pub fn waiting_for_log(&self) -> usize {
-        self.log_waiters.len()
+        self.log_waiters.len() + self.held.len()
     }
 
     /// Takes up a connection.
@@ -104,6 +118,10 @@ impl Peers {
         self.all.remove(&peer.id);
         if peer.waits_for.take().is_some() {
             self.barrier_waiters.retain(|waiter| waiter.id != peer.id);
+            self.barrier_listeners.retain(|waiter| waiter.id != peer.id);
+        }
+        if peer.held.take() {
+            self.held.remove(&peer.ticket.get());
         }
         if peer.waits_for_log.take() {
             self.log_waiters.retain(|waiter| waiter.id != peer.id);
@@ -176,26 +194,6 @@ impl Peers {
         self.drop_largest();
     }
 
-    /// Puts a message into a peer's inbox and wakes it; what it counts as, 0 for a peer that is on its way out. One whose
-    /// inbox is over `bytes_max` does not read as fast as others publish: it is marked to be dropped, and what waits for
-    /// it is forgotten.
-    pub fn deliver(&mut self, peer: &Peer, frame: &Rc<[u8]>, lsn: Lsn, bytes_max: usize) -> usize {
-        if peer.dropped().is_some() {
-            return 0;
-        }
-        let cost = Inbox::cost(frame.len());
-        peer.inbox.push(frame, lsn);
-        if peer.inbox.bytes() > bytes_max {
-            peer.inbox.clear();
-            peer.drop_for(DropReason::OutputLimit);
-            return cost;
-        }
-        let (input_bytes, output_bytes) = peer.grown_buffers(cost);
-        self.set_buffers(peer, input_bytes, output_bytes);
-        peer.wake();
-        cost
-    }
-
     /// Marks the largest until those that stay are within the limit. Each peer is marked once, so that all these calls
     /// together cost no more than there are connections.
     fn drop_largest(&mut self) {
@@ -219,21 +217,28 @@ impl Peers {
     /// The peer's oldest reply waits until the barrier has passed `lsn`.
     pub fn wait_for_barrier(&mut self, peer: &Rc<Peer>, lsn: Lsn) {
         if peer.waits_for.replace(Some(lsn)).is_none() {
-            self.barrier_waiters.push(Rc::clone(peer));
+            let list = if peer.is_subscribed() {
+                &mut self.barrier_listeners
+            } else {
+                &mut self.barrier_waiters
+            };
+            list.push(Rc::clone(peer));
         }
     }
 
     /// Wakes those whose oldest reply the barrier has passed.
     pub fn barrier_moved(&mut self, barrier: Lsn) {
         let before = self.barrier_waiters.len();
-        self.barrier_waiters.retain(|peer| {
+        let waits = |peer: &Rc<Peer>| {
             let waits = peer.waits_for.get().is_some_and(|lsn| lsn > barrier);
             if !waits {
                 peer.waits_for.set(None);
                 peer.wake();
             }
             waits
-        });
+        };
+        self.barrier_waiters.retain(waits);
+        self.barrier_listeners.retain(waits);
         if self.barrier_waiters.len() < before {
             self.barrier_waiters_before = before;
         }
@@ -248,18 +253,41 @@ impl Peers {
     /// The peer's next command waits for the log; `again` when it waited before. A command that was decided in vain keeps
     /// its place, so that a client with many such commands cannot keep another one's only command waiting.
     pub fn wait_for_log(&mut self, peer: &Rc<Peer>, again: bool) {
-        if !again {
-            self.log_tickets += 1;
-            peer.log_ticket.set(self.log_tickets);
+        if peer.held.take() {
+            self.held.remove(&peer.ticket.get());
         }
+        self.give_ticket(peer, again);
         if !peer.waits_for_log.replace(true) {
             self.log_waiters.push(Rc::clone(peer));
         }
     }
 
+    fn give_ticket(&mut self, peer: &Peer, again: bool) {
+        if !again {
+            self.tickets += 1;
+            peer.ticket.set(self.tickets);
+        }
+    }
+
+    /// The peer's next command is held by a pause; `again` as for the log. Once is enough, however often it is tried.
+    pub fn hold(&mut self, peer: &Rc<Peer>, again: bool) {
+        if !peer.held.replace(true) {
+            self.give_ticket(peer, again);
+            self.held.insert(peer.ticket.get(), Rc::clone(peer));
+        }
+    }
+
+    /// The pause is over: whoever was held decides again, in the order in which they began to wait.
+    pub fn resume(&mut self) {
+        for peer in std::mem::take(&mut self.held).into_values() {
+            peer.held.set(false);
+            peer.wake();
+        }
+    }
+
     /// The log changed: whoever waits for it decides again, in the order in which they began to wait.
     pub fn log_moved(&mut self) {
-        self.log_waiters.sort_by_key(|peer| peer.log_ticket.get());
+        self.log_waiters.sort_by_key(|peer| peer.ticket.get());
         for peer in self.log_waiters.drain(..) {
             peer.waits_for_log.set(false);
             peer.wake();
@@ -291,236 +319,4 @@ impl Peers {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{DropReason, Inbox, Peers, Rc};
-    use crate::peer::{PARTIAL_AFTER, STUCK_AFTER};
-    use idem_protocol::lsn::Lsn;
-    use std::net::SocketAddr;
-    use std::time::{Duration, Instant};
-
-    fn address() -> SocketAddr {
-        SocketAddr::from(([127, 0, 0, 1], 9))
-    }
-
-    #[test]
-    fn the_largest_goes_when_all_are_too_many() {
-        let mut peers = Peers::new(1000);
-        let (small, large) = (
-            peers.add(address(), Instant::now()),
-            peers.add(address(), Instant::now()),
-        );
-        peers.set_buffers(&large, 700, 200);
-        assert_eq!(large.dropped(), None);
-        peers.set_buffers(&small, 150, 0);
-        assert_eq!(
-            (large.dropped(), small.dropped()),
-            (Some(DropReason::BuffersTotal), None)
-        );
-        assert!(peers.are_over_limit());
-        // The marked one's memory counts as gone: nobody else has to go for it.
-        peers.set_buffers(&small, 160, 0);
-        assert_eq!(small.dropped(), None);
-        peers.remove(&large);
-        assert!(!peers.are_over_limit());
-        assert_eq!(peers.buffers_bytes(), 160);
-        peers.remove(&small);
-        assert_eq!((peers.buffers_bytes(), peers.len()), (0, 0));
-    }
-
-    #[test]
-    fn a_lower_limit_holds_at_once() {
-        let mut peers = Peers::new(1000);
-        let [first, second] = [(); 2].map(|()| peers.add(address(), Instant::now()));
-        peers.set_buffers(&first, 400, 0);
-        peers.set_buffers(&second, 500, 0);
-        peers.set_buffers_limit(900);
-        assert_eq!((first.dropped(), second.dropped()), (None, None));
-        peers.set_buffers_limit(899);
-        assert_eq!(
-            (first.dropped(), second.dropped()),
-            (None, Some(DropReason::BuffersTotal))
-        );
-        peers.set_buffers_limit(2000);
-        peers.set_buffers(&first, 1500, 0);
-        assert_eq!(first.dropped(), None);
-    }
-
-    /// Who is spared goes when nobody else is left, and the bound holds all the same.
-    #[test]
-    fn the_spared_go_last() {
-        let mut peers = Peers::new(1000);
-        let [spared, other, last] = [(); 3].map(|()| peers.add(address(), Instant::now()));
-        peers.set_buffers(&spared, 700, 0);
-        peers.spare(&spared, true);
-        peers.spare(&last, true);
-        peers.set_buffers(&other, 200, 0);
-        peers.set_buffers(&last, 200, 0);
-        let reasons = || [&spared, &other, &last].map(|peer| peer.dropped());
-        assert_eq!(reasons(), [None, Some(DropReason::BuffersTotal), None]);
-        peers.remove(&other);
-        peers.set_buffers(&last, 301, 0);
-        assert_eq!(spared.dropped(), Some(DropReason::BuffersTotal));
-        peers.spare(&last, false);
-        peers.spare(&spared, false);
-        peers.remove(&spared);
-        peers.remove(&last);
-        assert_eq!((peers.staying_bytes, peers.by_size.len()), (0, 0));
-    }
-
-    #[test]
-    fn who_is_marked_is_no_longer_listed() {
-        let mut peers = Peers::new(1000);
-        let [first, second] = [(); 2].map(|()| peers.add(address(), Instant::now()));
-        let listed = |peers: &Peers, only| {
-            let mut ids = Vec::new();
-            peers.visit(only, &mut |client| {
-                ids.push((client.id, client.session.is_some()))
-            });
-            ids
-        };
-        let executing = second.session.borrow_mut();
-        assert_eq!(listed(&peers, None), [(first.id, true), (second.id, false)]);
-        drop(executing);
-        assert_eq!(listed(&peers, Some(second.id)), [(second.id, true)]);
-        assert_eq!(listed(&peers, Some(99)), []);
-        peers.kill(first.id);
-        peers.kill(99);
-        assert_eq!(first.dropped(), Some(DropReason::Killed));
-        assert_eq!(listed(&peers, None), [(second.id, true)]);
-        assert_eq!(listed(&peers, Some(first.id)), []);
-    }
-
-    /// Against the plain rule: whenever the sum of a growing peer's fellows is over the limit, the largest goes.
-    #[test]
-    fn the_largest_is_found_as_by_looking_at_all() {
-        const LIMIT: usize = 5000;
-        let mut peers = Peers::new(LIMIT);
-        let mut all: Vec<_> = (0..40).map(|_| peers.add(address(), Instant::now())).collect();
-        let mut seed = 0x1de_u64;
-        let mut random = |bound: usize| {
-            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            usize::try_from(seed >> 33).unwrap() % bound
-        };
-        let mut marked = 0;
-        for _ in 0..4000 {
-            let index = random(all.len());
-            let (input, output) = (random(300), random(300));
-            let before = all[index].buffers_bytes();
-            peers.set_buffers(&all[index], input, output);
-            let sum: usize = all.iter().map(|peer| peer.buffers_bytes()).sum();
-            assert_eq!(peers.buffers_bytes(), sum);
-            let staying = all.iter().filter(|peer| peer.dropped().is_none());
-            let (staying, largest) = staying.fold((0, 0), |(sum, largest), peer| {
-                (sum + peer.buffers_bytes(), largest.max(peer.buffers_bytes()))
-            });
-            assert!(staying <= LIMIT || input + output <= before);
-            // Those that leave do so, and others come in their place; the smallest that was marked is no smaller than
-            // the largest that stays.
-            for peer in &mut all {
-                if peer.dropped() == Some(DropReason::BuffersTotal) {
-                    assert!(peer.buffers_bytes() >= largest);
-                    peers.remove(peer);
-                    *peer = peers.add(address(), Instant::now());
-                    marked += 1;
-                }
-            }
-        }
-        assert!(marked > 50, "{marked} were marked");
-        for peer in &all {
-            peers.remove(peer);
-        }
-        assert_eq!(
-            (peers.buffers_bytes(), peers.staying_bytes, peers.by_size.len()),
-            (0, 0, 0)
-        );
-    }
-
-    /// Who goes for another reason is counted as gone before anybody else has to go.
-    #[test]
-    fn who_leaves_anyway_makes_room() {
-        let mut peers = Peers::new(1000);
-        let [first, second] = [(); 2].map(|()| peers.add(address(), Instant::now()));
-        peers.set_buffers(&first, 900, 0);
-        first.drop_for(DropReason::Stuck);
-        peers.set_buffers(&second, 800, 0);
-        assert_eq!(
-            (first.dropped(), second.dropped()),
-            (Some(DropReason::Stuck), None)
-        );
-        // It may still move its buffers before its task has seen the mark.
-        peers.set_buffers(&first, 2000, 0);
-        assert_eq!((peers.buffers_bytes(), second.dropped()), (2800, None));
-    }
-
-    /// A message counts in full for everybody it is given to; who does not take it up goes, at its own limit or at that of all.
-    #[test]
-    fn messages_are_counted_and_limited() {
-        let frame: Rc<[u8]> = Rc::from(vec![0; 100]);
-        let cost = Inbox::cost(frame.len());
-        let mut peers = Peers::new(5 * cost);
-        let [first, second] = [(); 2].map(|()| peers.add(address(), Instant::now()));
-        peers.set_buffers(&first, 1, 2);
-        assert_eq!(peers.deliver(&first, &frame, Lsn::ZERO, 2 * cost), cost);
-        assert_eq!(
-            (first.buffers_bytes(), peers.buffers_bytes()),
-            (3 + cost, 3 + cost)
-        );
-        peers.deliver(&first, &frame, Lsn::ZERO, 2 * cost);
-        assert_eq!((first.dropped(), first.inbox.bytes()), (None, 2 * cost));
-        // One more than its own limit.
-        peers.deliver(&first, &frame, Lsn::ZERO, 2 * cost);
-        assert_eq!(first.dropped(), Some(DropReason::OutputLimit));
-        assert!(first.inbox.is_empty());
-        assert_eq!(peers.deliver(&first, &frame, Lsn::ZERO, 2 * cost), 0);
-        // Until it has gone, its share of the common limit is taken.
-        for _ in 0..3 {
-            assert_eq!(second.dropped(), None);
-            peers.deliver(&second, &frame, Lsn::ZERO, 100 * cost);
-        }
-        assert_eq!(second.dropped(), Some(DropReason::BuffersTotal));
-        assert!(second.inbox.is_empty());
-        peers.remove(&first);
-        peers.remove(&second);
-        assert_eq!(peers.buffers_bytes(), 0);
-        assert_eq!(Rc::strong_count(&frame), 1, "nobody holds it any more");
-    }
-
-    #[test]
-    fn times_are_up_only_after_their_limit() {
-        let mut peers = Peers::new(1000);
-        let start = Instant::now();
-        let [stuck, partial, idle, owed] = [(); 4].map(|()| peers.add(address(), start));
-        stuck.note_stuck(true);
-        partial.note_partial(true);
-        owed.note_owed(true);
-        let timeout = Duration::from_secs(3600);
-        peers.sweep(start + STUCK_AFTER - Duration::from_secs(1), timeout);
-        assert!(
-            [&stuck, &partial, &idle, &owed]
-                .iter()
-                .all(|peer| peer.dropped().is_none())
-        );
-        peers.sweep(start + PARTIAL_AFTER + Duration::from_secs(5), timeout);
-        assert_eq!(stuck.dropped(), Some(DropReason::Stuck));
-        assert_eq!(partial.dropped(), Some(DropReason::Partial));
-        peers.sweep(start + Duration::from_secs(9000), Duration::ZERO);
-        assert_eq!(idle.dropped(), None);
-        peers.sweep(start + Duration::from_secs(3601), timeout);
-        assert_eq!((idle.dropped(), owed.dropped()), (Some(DropReason::Idle), None));
-    }
-
-    #[test]
-    fn the_barrier_wakes_whom_it_passed() {
-        let mut peers = Peers::new(1000);
-        let [first, second] = [(); 2].map(|()| peers.add(address(), Instant::now()));
-        peers.wait_for_barrier(&first, Lsn::new(10));
-        peers.wait_for_barrier(&second, Lsn::new(20));
-        peers.wait_for_barrier(&second, Lsn::new(21));
-        assert_eq!(peers.waiting_for_barrier(), 2);
-        assert!(peers.half_waits_for_barrier(), "nobody was ever let go");
-        peers.barrier_moved(Lsn::new(20));
-        assert_eq!(peers.waiting_for_barrier(), 1);
-        peers.barrier_moved(Lsn::new(21));
-        assert_eq!(peers.waiting_for_barrier(), 0);
-    }
-}
+mod tests;

@@ -17,6 +17,11 @@ const REPLY_BYTES_MAX: usize = 128 << 10;
 /// Time of one stretch, looked at every few commands: a step of SCAN can be ten thousand times the work of a GET.
 const TIME_MAX: Duration = Duration::from_millis(1);
 const TIME_EVERY: usize = 4;
+/// Each client that gets a message makes a system call when it has its turn, for one message or for a hundred. A stretch
+/// that calls many may last a little longer, so that it is for more messages …
+const WAKE_COST: Duration = Duration::from_micros(2);
+/// … but no longer than this.
+const LONGER_MAX: Duration = Duration::from_millis(1);
 
 /// What a connection has done since the others were last served.
 #[derive(Debug, Default)]
@@ -31,6 +36,8 @@ pub struct Stretch {
     /// [`boot_time`] then.
     began: Duration,
     executed: usize,
+    /// Beyond [`TIME_MAX`].
+    longer: Duration,
     /// The same behind the last command, when it was measured.
     measured: Option<Duration>,
 }
@@ -51,7 +58,7 @@ impl Turn {
         self.read_bytes >= READ_BYTES_MAX
     }
 
-    /// A command was executed; `measured` is the [`boot_time`] behind it, when somebody looked.
+    /// A command was executed; `measured` is the [`boot_time`] behind it, when that was looked at.
     pub fn note_command(&mut self, stretch: &mut Stretch, measured: Option<Duration>) {
         stretch.measured = measured;
         self.commands += 1;
@@ -65,7 +72,7 @@ impl Turn {
         let now = || stretch.measured.unwrap_or_else(boot_time);
         self.commands >= COMMANDS_MAX
             || reply_bytes > REPLY_BYTES_MAX
-            || (asks_time && now().saturating_sub(stretch.began) > TIME_MAX)
+            || (asks_time && now().saturating_sub(stretch.began) > TIME_MAX + stretch.longer)
     }
 }
 
@@ -75,8 +82,15 @@ impl Stretch {
         Stretch {
             began: boot,
             executed: 0,
+            longer: Duration::ZERO,
             measured: None,
         }
+    }
+
+    /// So many others have something to send now.
+    pub fn note_woken(&mut self, count: usize) {
+        let longer = u32::try_from(count).map_or(LONGER_MAX, |count| count * WAKE_COST);
+        self.longer = (self.longer + longer).min(LONGER_MAX);
     }
 
     /// Whether no command has been executed in it.
@@ -101,13 +115,22 @@ mod tests {
         let late = Stretch {
             began: stretch.began.saturating_sub(TIME_MAX * 2),
             executed: TIME_EVERY,
-            measured: None,
+            ..Stretch::begin(stretch.began)
         };
         assert!(turn.is_over(&late, 0));
         let mut measured = Stretch::begin(stretch.began);
         turn.note_command(&mut measured, Some(stretch.began + TIME_MAX));
         assert!(!turn.is_over(&measured, 0));
         turn.note_command(&mut measured, Some(stretch.began + TIME_MAX * 2));
+        assert!(turn.is_over(&measured, 0));
+        // A hundred who have something to read now, and then a million.
+        measured.note_woken(100);
+        turn.note_command(&mut measured, Some(stretch.began + TIME_MAX + WAKE_COST * 100));
+        assert!(!turn.is_over(&measured, 0));
+        measured.note_woken(1_000_000);
+        turn.note_command(&mut measured, Some(stretch.began + TIME_MAX + LONGER_MAX));
+        assert!(!turn.is_over(&measured, 0));
+        turn.note_command(&mut measured, Some(stretch.began + TIME_MAX * 2 + LONGER_MAX));
         assert!(turn.is_over(&measured, 0));
         turn.note_read(READ_BYTES_MAX - 1);
         assert!(!turn.has_read_enough());

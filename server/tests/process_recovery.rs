@@ -80,6 +80,25 @@ fn a_damaged_log_is_refused_and_unchanged() {
     assert_eq!(contents(dir.path()), before);
 }
 
+#[test]
+fn an_archived_log_is_refused_with_the_command_that_makes_a_directory_of_it() {
+    let store = tempfile::tempdir().unwrap();
+    let history = store.path().join("history");
+    let server = Server::start(&history, &[]);
+    server.connect().check("SET k v", "+OK\r\n");
+    server.terminate().check(0, &[]);
+    std::fs::rename(history.join("control"), history.join("control.archived")).unwrap();
+    std::fs::write(history.join("manifest.json"), "{}").unwrap();
+    let before = contents(&history);
+    let name = text(&history);
+    let from = format!("walctl restore --from {name} --into NEW");
+    run(&arguments(&name, &[])).check(3, &["G HOLE", &from, "nothing was changed"]);
+    assert_eq!(contents(&history), before);
+    // The store around it is no log at all, which a new one would begin in.
+    let server = Server::start(store.path(), &[]);
+    server.logged("WARN `walctl archive` keeps logs in");
+}
+
 /// How many lines of the log say it.
 fn lines_with(log: &str, words: &str) -> usize {
     log.lines().filter(|line| line.contains(words)).count()

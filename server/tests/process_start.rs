@@ -209,11 +209,16 @@ fn help_version_and_generated_files() {
         version.stdout.trim(),
         format!("idemd {}", env!("CARGO_PKG_VERSION"))
     );
-    assert!(
-        run(&["--generate", "completions-bash"])
-            .stdout
-            .contains("--appendfsync")
-    );
+    assert!(help.stdout.contains("--generate"), "{}", help.stdout);
+    let completions = run(&["--generate", "completions-bash"]).stdout;
+    for words in [
+        "--appendfsync",
+        "always everysec no",
+        "volatile-random",
+        "text json",
+    ] {
+        assert!(completions.contains(words), "{words}");
+    }
     assert!(run(&["--generate", "man"]).stdout.contains("appendfsync"));
     run(&["--generate", "poetry"]).check(2, &["poetry"]);
 }

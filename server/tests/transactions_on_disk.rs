@@ -4,6 +4,8 @@
 //! under four keys of three kinds, in two databases; between them stand single commands. Then the disk is damaged and the
 //! log is judged and replayed as a start does it. The four keys have to agree, whenever the verdict starts the server.
 
+#![allow(clippy::unwrap_used, reason = "a wrong test may panic")]
+
 use idem_engine::keyspace::ValueRef;
 use idem_engine::{Durability, Facts, Log, Node, NodeConfig, Outcome, Reservation, ServerFacts, Session};
 use idem_protocol::idem::IdemRecord;

@@ -39,6 +39,12 @@ async function checkConnect() {
     const line = await client.sendCommand(["CLIENT", "INFO"]);
     contains(line, "lib-name=node-redis");
     await fails(client.sendCommand(["CLIENT", "MAINT_NOTIFICATIONS", "ON"]), "ERR");
+    if (resp === 3) {
+      // Caching in the client needs the server's help: whoever asks for it is told so, and not left with stale data.
+      const options = { clientSideCache: { ttl: 0 }, RESP: 3, socket: { reconnectStrategy: false } };
+      await fails(connect(options), "client-side caching");
+      opened.pop();
+    }
   }
   contains(await client.info("replication"), "role:master");
   equal(await binary(client).echo("\r\n"), Buffer.from("\r\n"));

@@ -6,9 +6,11 @@ PROTOCOL is `default` or `2`, TARGET `idemd` or `redis`. See README.md for what 
 import asyncio
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import redis
 import redis.asyncio
+from redis.cache import CacheConfig
 
 HOST, PORT, PROTOCOL, TARGET = sys.argv[1], int(sys.argv[2]), sys.argv[3], sys.argv[4]
 OPTIONS = {} if PROTOCOL == "default" else {"protocol": int(PROTOCOL)}
@@ -61,6 +63,10 @@ def check_connect():
     equal("maxmemory" in client.config_get("maxmem*"), True)
     assert client.command_count() > 50
     assert "get" in client.command()
+    if TARGET == "idemd" and RESP == 3:
+        # Caching in the client needs the server's help: whoever asks for it is told so, and not left with stale data.
+        cached = connect(cache_config=CacheConfig())
+        raises(redis.ResponseError, "client-side caching", lambda: cached.get("a"))
     equal(client.role()[0] in (b"master", "master"), True)
     raises(redis.ResponseError, "unknown command", lambda: client.execute_command("NOSUCHCOMMAND", "a"))
     raises(redis.ResponseError, "cluster support disabled", lambda: client.execute_command("CLUSTER", "INFO"))
@@ -232,6 +238,11 @@ def check_idem():
     equal(idem("job:none", "INSPECT"), None)
     equal(idem("job:freed", "BEGIN", "f", "o", 60_000), [b"acquired"])
     equal(idem("job:freed", "ABORT", "f", "o"), 1)
+    # Threads share the client, each takes a connection of its own: one of them acquires.
+    with ThreadPoolExecutor(16) as threads:
+        race = lambda owner: idem("job:race", "BEGIN", "f", f"owner {owner}", 60_000)
+        found = list(threads.map(race, range(200)))
+    equal((found.count([b"acquired"]), found.count([b"pending"])), (1, 199))
     raises(redis.ResponseError, "not an integer or out of range", lambda: idem("k", "BEGIN", "f", "o", 0))
     raises(redis.ResponseError, "WRONGTYPE", lambda: idem("hash", "INSPECT"))
     # With the effect it guards, in one transaction.

@@ -83,11 +83,13 @@ impl Site<'_> {
             .map_or_else(|| self.dir.clone(), |disk| disk.inside().join("data"))
     }
 
-    fn start(&self) -> Idemd {
+    /// Starts a server on it.
+    pub fn start(&self) -> Idemd {
         Idemd::start(&self.dir, &self.options)
     }
 
-    fn kill(&self, server: &Idemd) {
+    /// Kills it at once; where the disk loses power, that comes first.
+    pub fn kill(&self, server: &Idemd) {
         if let Some(disk) = self.power {
             disk.cut();
         }
@@ -110,7 +112,8 @@ impl Site<'_> {
         }
     }
 
-    fn verify(&self) -> Result<(), String> {
+    /// What `walctl` says of what is left is something that a kill may leave.
+    pub fn verify(&self) -> Result<(), String> {
         // A kill can come before there is anything.
         if !self.seen().exists() {
             return Ok(());

@@ -47,4 +47,5 @@ pub mod require;
 pub mod rng;
 pub mod testdir;
 pub mod trace;
+pub mod transactions;
 pub mod walctl;

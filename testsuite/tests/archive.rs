@@ -174,6 +174,8 @@ fn a_log_is_judged_and_archived_while_it_is_written_and_comes_back() {
     // A server takes it for damage, and what is restored of it serves.
     let refused = Idemd::try_start(history, &options).expect_err("an archive is no data directory");
     assert_eq!(refused.code(), 3);
+    let command = format!("walctl restore --from {} --into NEW", text(history));
+    assert!(refused.stderr.contains(&command), "{}", refused.stderr);
     let (end, new) = (archived["end_lsn"].to_string(), test.path().join("new"));
     let restored = [
         "restore",

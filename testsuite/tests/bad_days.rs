@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use idem_testsuite::files;
 use idem_testsuite::ledger::Ledger;
@@ -136,6 +137,32 @@ fn another_nodes_segment_is_refused() {
         6,
         &["FOREIGN"],
     );
+}
+
+/// Neither the server nor walctl waits for somebody to write into it.
+#[test]
+fn a_fifo_where_a_file_should_be_is_a_read_error() {
+    let dir = TestDir::new("fifo", 1);
+    written(&dir);
+    let newest = newest_but(&dir.data(), 0);
+    for path in [newest, dir.data().join("control")] {
+        let aside = dir.data().with_extension("aside");
+        fs::rename(&path, &aside).expect("it is there");
+        let made = Command::new("mkfifo").arg(&path).status();
+        assert!(made.expect("mkfifo starts").success());
+        let failure = Idemd::try_start(&dir.data(), &options()).expect_err("it cannot be read");
+        assert_eq!(failure.code(), 3, "{}", failure.stderr);
+        let name = path.file_name().expect("a name").to_string_lossy().into_owned();
+        assert!(
+            failure.stderr.contains("FIFO") && failure.stderr.contains(&name),
+            "{}",
+            failure.stderr
+        );
+        let verdict = walctl::verify(&dir.data());
+        assert_eq!((verdict.letter(), verdict.code), ("I", 9), "{:?}", verdict.lines);
+        fs::rename(&aside, &path).expect("it goes back");
+    }
+    Idemd::start(&dir.data(), &options()).stop();
 }
 
 #[test]

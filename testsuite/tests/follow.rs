@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use idem_protocol::resp::value::Value;
 use idem_testsuite::files;
@@ -40,9 +40,10 @@ fn lines_of(source: impl Read + Send + 'static) -> Receiver<String> {
 }
 
 impl Follow {
-    fn start(dir: &Path) -> Follow {
+    fn start(dir: &Path, options: &[&str]) -> Follow {
         let mut child = Command::new(binaries::walctl())
             .args(["dump", "--follow", "--json"])
+            .args(options)
             .arg(dir)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -116,7 +117,7 @@ fn each_record_comes_once_through_rotations_a_kill_and_restarts() {
     let dir = TestDir::new("follow", 1);
     let options = IdemdOptions::default().policy(Policy::Always).small_files();
     let mut server = Idemd::start(&dir.data(), &options);
-    let mut follow = Follow::start(&dir.data());
+    let mut follow = Follow::start(&dir.data(), &[]);
     follow.expect_epoch(1);
     let first = files::segments(&dir.data());
     let mut written = 0;
@@ -149,4 +150,24 @@ fn each_record_comes_once_through_rotations_a_kill_and_restarts() {
     let status = follow.process.wait_exit(TIMEOUT).expect("it ends");
     assert_eq!(status.code(), Some(0));
     assert_eq!(follow.notes.iter().collect::<Vec<_>>(), [""; 0]);
+}
+
+#[test]
+fn a_time_that_is_over_ends_it_while_the_server_runs_on() {
+    let dir = TestDir::new("follow-until", 1);
+    let options = IdemdOptions::default().policy(Policy::Always);
+    let server = Idemd::start(&dir.data(), &options);
+    // Nothing was written yet, and then something was: either way the log is quiet when the time is over.
+    for keys in [0..0, 0..5] {
+        work(&mut server.client(), keys.clone());
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+        let limit = (since.as_millis() + 500).to_string();
+        let mut follow = Follow::start(&dir.data(), &["--to-time", &limit]);
+        follow.expect_epoch(1);
+        follow.expect_keys(keys);
+        let status = follow.process.wait_exit(TIMEOUT).expect("it ends by itself");
+        assert_eq!(status.code(), Some(0));
+        assert_eq!(follow.notes.iter().collect::<Vec<_>>(), [""; 0]);
+    }
+    server.stop();
 }

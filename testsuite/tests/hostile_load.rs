@@ -324,3 +324,49 @@ fn pauses_are_found_out() {
     );
     scene.finish();
 }
+
+/// A crowd that subscribes and never reads, while others publish to it as fast as the server takes it: who does not read
+/// goes, the memory is bounded by the limit of all, and nobody waits for either side.
+#[test]
+fn subscribers_that_never_read() {
+    const SUBSCRIBERS: usize = 60;
+    const LIMIT: u64 = 64 * MIB;
+    let _alone = alone();
+    let options = IdemdOptions::default()
+        .option("client-buffers-total", "64mb")
+        .option("client-output-buffer-limit", "1mb");
+    let mut scene = Scene::new("subscribers", &options);
+    let (address, descriptors) = (scene.server().address(), scene.probe().descriptors() + 8);
+    let publish = encode_command(&[b"PUBLISH", b"flood", &[b'm'; 10_000]]);
+    let before = scene.probe().resident_bytes();
+    scene.probe().reset_peak();
+    let mut published = 0;
+    scene.attack(|| {
+        let crowd: Vec<_> = (0..SUBSCRIBERS)
+            .map(|number| {
+                let mut stream = attack::connect(address, number).unwrap();
+                // Else the kernel would take the megabytes that a window brings.
+                socket2::SockRef::from(&stream)
+                    .set_recv_buffer_size(4096)
+                    .unwrap();
+                stream.write_all(b"SUBSCRIBE flood\r\n").unwrap();
+                stream
+            })
+            .collect();
+        published += attack::send_without_pause(address, 2, &publish, ATTACK);
+        attack::leave(crowd);
+    });
+    let grown = grown(&scene, before);
+    println!(
+        "subscribers: {} MiB published, {} MiB more at the most",
+        published / MIB,
+        grown / MIB
+    );
+    // And what the bystanders keep: the windows of several measurements together.
+    assert!(grown < 2 * LIMIT, "{grown} bytes");
+    assert!(scene.info("client_output_buffer_limit_disconnections") > 0);
+    scene.await_quiet(descriptors);
+    assert_eq!(scene.info("pubsub_channels"), 0);
+    assert!(scene.info("client_buffers_bytes") < MIB);
+    scene.finish();
+}

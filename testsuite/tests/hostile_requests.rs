@@ -324,7 +324,14 @@ fn a_million_arguments() {
 #[test]
 fn every_command_with_a_million_arguments() {
     const COUNT: usize = 1_048_576;
-    const BOUNDED: [&str; 4] = ["command|docs", "command|info", "config|get", "info"];
+    const BOUNDED: [&str; 6] = [
+        "client|list id",
+        "command|docs",
+        "command|info",
+        "config|get",
+        "config|set",
+        "info",
+    ];
     const REFUSED: &str = "ERR more than 1024 names or patterns in one call, ask for fewer";
     let dir = TestDir::new("million-of-each", 1);
     let server = Idemd::start(&dir.data(), &IdemdOptions::default());
@@ -379,7 +386,11 @@ fn commands_of_many_arguments() -> Vec<(&'static str, Vec<&'static str>, &'stati
     }
     // Words that come through as arguments of their kind, where the first `a` is an error already.
     calls.extend([
+        ("client|list id", vec!["CLIENT", "LIST", "ID"], "1"),
         ("keys of a call", vec!["COMMAND", "GETKEYS", "DEL"], "a"),
+        ("keys of a call", vec!["COMMAND", "GETKEYSANDFLAGS", "DEL"], "a"),
+        ("options", vec!["CLIENT", "KILL"], "ID"),
+        ("options", vec!["CLIENT", "TRACKING", "ON"], "BCAST"),
         ("names", vec!["HELLO", "3"], "SETNAME"),
         ("patterns", vec!["SCAN", "0"], "MATCH"),
         ("patterns", vec!["HSCAN", "h", "0"], "MATCH"),

@@ -223,3 +223,46 @@ fn j_a_clean_mark_of_an_earlier_life() {
         fs::write(dir.join("control"), closed).expect("it can be written");
     });
 }
+
+#[test]
+fn no_server_starts_in_the_middle_of_a_repair_and_the_same_command_finishes_it() {
+    let dir = TestDir::new("interrupted", 1);
+    let (data, done) = (dir.data(), dir.path().join("done"));
+    let ledger = written(&data, false, "always");
+    fs::remove_file(data.join("control")).expect("it is there");
+    let backup = dir.path().join("backup");
+    copied(&data, &done);
+    let options_of_backup = ["--backup", backup.to_str().expect("it is text")];
+    let plan = ["--plan", "control", "--yes"];
+    let (code, lines) = run("repair", &done, &[&plan[..], &options_of_backup].concat());
+    assert_eq!(code, 0, "{lines:?}");
+    // Each place in which it may have stopped: that many headers of the new node, and at last the control file, too.
+    let segments = files::segments(&done);
+    for made in 0..=segments.len() + 1 {
+        let stopped = dir.path().join(format!("stopped-{made}"));
+        copied(&data, &stopped);
+        for segment in segments.iter().take(made) {
+            let below = segment.strip_prefix(&done).expect("it is below");
+            fs::copy(segment, stopped.join(below)).expect("it can be copied");
+        }
+        if made > segments.len() {
+            fs::copy(done.join("control"), stopped.join("control")).expect("it can be copied");
+        }
+        fs::copy(backup.join("mark"), stopped.join("repair.incomplete")).expect("it can be copied");
+        let before = files::tree(&stopped);
+        let failure = Idemd::try_start(&stopped, &options()).expect_err("it is not finished");
+        assert_eq!(failure.code(), 3, "{}", failure.stderr);
+        assert!(
+            failure.stderr.contains("repair.incomplete") && failure.stderr.contains("walctl repair"),
+            "{}",
+            failure.stderr
+        );
+        assert!(files::tree(&stopped) == before, "a refusal changes no byte");
+        let (code, lines) = run("repair", &stopped, &plan);
+        assert_eq!(code, 0, "{made}: {lines:?}");
+        assert_eq!(walctl::verify(&stopped).letter(), "B", "{made}");
+        let server = Idemd::start(&stopped, &options());
+        ledger.check(&mut server.client());
+        server.stop();
+    }
+}

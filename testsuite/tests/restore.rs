@@ -2,10 +2,11 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::SystemTime;
 
 use idem_protocol::resp::value::Value;
 use idem_testsuite::process::namespace::SmallDisk;
-use idem_testsuite::process::{Client, Idemd, IdemdOptions, binaries};
+use idem_testsuite::process::{Client, Idemd, IdemdOptions, Policy, binaries};
 use idem_testsuite::require::not_permitted;
 use idem_testsuite::testdir::TestDir;
 use idem_testsuite::walctl;
@@ -91,6 +92,60 @@ fn a_mistake_is_undone_in_a_new_directory_that_serves() {
     assert_eq!(get(&mut client, "order:1"), Value::Null);
     assert_eq!(get(&mut client, "kept"), bulk("2"));
     server.stop();
+}
+
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let ms = since.expect("it is after 1970").as_millis();
+    u64::try_from(ms).expect("it is before the year 584554051")
+}
+
+/// Nothing was written since: the end of the log is the state at any moment until now, while the server runs.
+#[test]
+fn a_moment_since_the_last_record_of_a_resting_server_is_the_end_of_its_log() {
+    for policy in [Policy::Always, Policy::Everysec] {
+        let dir = TestDir::new("resting", 1);
+        let server = Idemd::start(&dir.data(), &IdemdOptions::default().policy(policy));
+        let mut client = server.client();
+        client.ask("IDEM order:1 BEGIN fp worker 50");
+        set(&mut client, "kept", "1");
+        // That it has ended is told once the log's time says so, in a record that no seal follows.
+        while get(&mut client, "order:1") != Value::Null {}
+        let (lsn, now) = (info(&mut client, "wal_lsn"), now_ms());
+        let into = dir.path().join("restored");
+        let output = Command::new(binaries::walctl())
+            .arg("restore")
+            .arg(dir.data())
+            .arg("--into")
+            .arg(&into)
+            .args(["--to-time", &now.to_string(), "--yes", "--json"])
+            .output()
+            .expect("walctl starts");
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{}: {words}", policy.word());
+        let told: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one object");
+        assert!(told["lsn"].as_u64() <= lsn.parse().ok(), "{told}");
+        server.sigkill();
+        let restored = Idemd::start(&into, &IdemdOptions::default());
+        let mut client = restored.client();
+        assert_eq!(get(&mut client, "kept"), bulk("1"));
+        assert_eq!(get(&mut client, "order:1"), Value::Null);
+        restored.stop();
+
+        // Tomorrow is no moment of any log.
+        let tomorrow = (now + 86_400_000).to_string();
+        let output = Command::new(binaries::walctl())
+            .args(["replay", "--json", "--to-time", &tomorrow])
+            .arg(dir.data())
+            .output()
+            .expect("walctl starts");
+        assert_eq!(output.status.code(), Some(1));
+        let refused: serde_json::Value = serde_json::from_slice(&output.stdout).expect("one object");
+        assert!(
+            refused["ranges"][0]["to_lsn"].as_u64() >= lsn.parse().ok(),
+            "{refused}"
+        );
+    }
 }
 
 /// Two megabytes onto a disk of less: said before anything is written, in bytes, and nothing is left.

@@ -25,6 +25,9 @@ pub const CONTROL_TEMPORARY: &str = "control.tmp";
 /// The space that the next change is written into; its contents mean nothing, and it may be missing.
 pub const CONTROL_SPARE: &str = "control.spare";
 
+/// A control file is some hundred bytes; one of more than so many is damaged, whatever it holds, and is not read.
+pub const CONTROL_BYTES_MAX: u64 = 64 << 20;
+
 /// What one change may add: a history entry, a member, an address.
 const ROOM_BYTES: usize = 512;
 const PAGE_BYTES: u64 = 4096;
@@ -87,9 +90,11 @@ impl<S: Storage> ControlFile<S> {
     /// Temporary, sync, rename, sync of the directory.
     fn replace(&self, bytes: &[u8]) -> Result<(), WriteError> {
         let storage = &self.0.storage;
-        let reserved = storage
-            .rename(Dir::Root, CONTROL_SPARE, CONTROL_TEMPORARY)
-            .is_ok();
+        // A link, or a file with a second name, is somebody else's space; what is no file is none at all.
+        let reserved = storage.is_own(Dir::Root, CONTROL_SPARE).unwrap_or(false)
+            && storage
+                .rename(Dir::Root, CONTROL_SPARE, CONTROL_TEMPORARY)
+                .is_ok();
         let written = self.write_temporary(reserved, bytes).map_err(|error| {
             // The space goes back to where it was; what cannot be tidied up now is overwritten by the next attempt.
             let _ = if reserved {

@@ -12,6 +12,7 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 
 use crate::storage::DiskStorage;
+use crate::storage::disk::open_directory;
 
 /// How long a start tries before it says that the directory is taken: a predecessor may be in its last moments.
 pub const LOCK_WAIT: Duration = Duration::from_millis(200);
@@ -50,7 +51,7 @@ pub enum Liveness {
 impl DirLock {
     /// Takes the lock of an existing directory, trying for `wait` (see [`LOCK_WAIT`]).
     pub fn exclusive(path: &Path, wait: Duration) -> Result<DirLock, LockError> {
-        let directory = File::open(path)?;
+        let directory = open_directory(path)?;
         let give_up = Instant::now() + wait;
         loop {
             match flock(&directory, FlockOperation::NonBlockingLockExclusive) {
@@ -80,7 +81,7 @@ impl DirLock {
 
 /// Asks once, without waiting, whether a server has the directory, and lets go at once.
 pub fn probe_shared(path: &Path) -> io::Result<Liveness> {
-    let directory = File::open(path)?;
+    let directory = open_directory(path)?;
     loop {
         match flock(&directory, FlockOperation::NonBlockingLockShared) {
             Ok(()) => {

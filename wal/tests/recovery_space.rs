@@ -13,8 +13,8 @@ mod history;
 use history::{Node, Policy, Read, Truth, begin, begin_key, entropy, judge_disk};
 use idem_protocol::UnixMs;
 use idem_wal::recovery::{Ignore, JudgeOptions, OpenError, OpenParams, Row, Verdict, judge, open};
-use idem_wal::storage::Dir;
 use idem_wal::storage::sim::{SimDisk, SplitMix};
+use idem_wal::storage::{Dir, DiskStorage};
 
 /// A log whose newest segment is nearly full, with junk of `junk` bytes behind it.
 fn full_log(junk: usize) -> SimDisk {
@@ -159,4 +159,55 @@ fn a_live_directory_is_vouched_for_up_to_the_newest_mark() {
     disk.flip(Dir::Wal, &name, 4096 + 60, 1);
     assert_eq!(judge(&disk.storage(), &options, &mut Ignore).row, Row::F);
     assert_eq!(judge_disk(&disk, &mut Read::default()).row, Row::F);
+}
+
+/// Of a sparse segment with junk far behind its end, the copy has the same bytes and takes up as little.
+#[test]
+fn the_copy_of_a_sparse_tail_is_sparse() {
+    use std::os::unix::fs::{FileExt, MetadataExt};
+    let directory = tempfile::tempdir().unwrap();
+    let storage = DiskStorage::open(directory.path()).unwrap();
+    let start = || {
+        let options = JudgeOptions {
+            retain_tail: true,
+            ..JudgeOptions::default()
+        };
+        let judgement = judge(&storage, &options, &mut Ignore);
+        let params = OpenParams {
+            now: UnixMs::new(9_999),
+            segment_bytes: history::SEGMENT_BYTES,
+            entropy: entropy(5),
+        };
+        let row = judgement.row;
+        let end = judgement.end.as_ref().map(|end| end.offset);
+        open(&storage, judgement, params).unwrap();
+        (row, end)
+    };
+    assert_eq!(start().0, Row::New);
+    let wal = directory.path().join("wal");
+    let file = std::fs::OpenOptions::new()
+        .write(true)
+        .open(wal.join("00000000000000000000.wal"))
+        .unwrap();
+    const BYTES: u64 = 64 << 20;
+    file.write_all_at(b"junk", BYTES - 4).unwrap();
+    file.write_all_at(b"more of it", BYTES / 2).unwrap();
+    let (row, end) = start();
+    assert_eq!(row, Row::E);
+    let names = std::fs::read_dir(&wal)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    let copy = names
+        .into_iter()
+        .find(|path| path.extension().is_some_and(|end| end == "bin"))
+        .unwrap();
+    let bytes = std::fs::read(&copy).unwrap();
+    let at = |offset: u64| usize::try_from(offset - end.unwrap()).unwrap();
+    assert_eq!(bytes.len(), at(BYTES));
+    let mut expected = vec![0; bytes.len()];
+    expected[at(BYTES - 4)..].copy_from_slice(b"junk");
+    expected[at(BYTES / 2)..at(BYTES / 2 + 10)].copy_from_slice(b"more of it");
+    assert!(bytes == expected);
+    let held = std::fs::metadata(&copy).unwrap().blocks() * 512;
+    assert!(held < 1 << 20, "{held}");
 }

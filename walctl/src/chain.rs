@@ -47,11 +47,11 @@ impl Chain {
     }
 }
 
-/// Reads the headers, newest first.
+/// Reads the headers, newest first, up to a file that cannot be read; whoever asks was told of that by other means.
 ///
 /// A newest segment without a good header holds nothing that could be told apart from junk, and is left out. Names that
 /// go while the directory is read (a server removes the oldest ones) are left out, too.
-pub(crate) fn read(view: &View) -> io::Result<Chain> {
+pub(crate) fn read_what_can_be(view: &View) -> io::Result<Chain> {
     let names = view.list(Dir::Wal)?;
     let mut named: Vec<(Lsn, String)> = names
         .into_iter()
@@ -67,7 +67,10 @@ pub(crate) fn read(view: &View) -> io::Result<Chain> {
         {
             Ok(page) => page,
             Err(error) if error.kind() == io::ErrorKind::NotFound => break,
-            Err(error) => return Err(error),
+            Err(_) => {
+                is_cut = true;
+                break;
+            }
         };
         let header = match page.header() {
             Ok(header) => header,

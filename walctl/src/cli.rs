@@ -17,8 +17,8 @@ Data goes to stdout, everything else to stderr. NO_COLOR turns colours off.";
 #[derive(Debug, Parser)]
 #[command(name = "walctl", version, after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct Cli {
-    /// Writes shell completions or a man page to stdout.
-    #[arg(long, value_name = "WHAT", hide = true, value_parser = Generate::parser())]
+    /// Writes shell completions, or the man page of walctl or of one of its commands, to stdout.
+    #[arg(long, value_name = "WHAT", value_parser = Generate::parser())]
     pub(crate) generate: Option<Generate>,
 
     #[command(subcommand)]

@@ -98,6 +98,18 @@ impl Failure {
             source,
         }
     }
+
+    /// For a report that could not be printed after the work was done: says first that it was.
+    pub(crate) fn after(self, done: impl Display) -> Failure {
+        let what = |what: &dyn Display| format!("{done}, and could not be reported: {what}");
+        match self {
+            Failure::Usage(message) => Failure::Usage(what(&message)),
+            Failure::Io { what: said, source } => Failure::Io {
+                what: what(&said),
+                source,
+            },
+        }
+    }
 }
 
 #[cfg(test)]

@@ -4,14 +4,18 @@
 //! the rest in silence; what a server would make of it is for `walctl verify`.
 
 use std::io;
+use std::path::Path;
 
 use idem_protocol::Lsn;
-use idem_protocol::wal::{HeaderError, SEGMENT_HEADER_BYTES};
-use idem_wal::reader::{HeaderPage, Stop};
+use idem_protocol::wal::{
+    HeaderError, SEGMENT_HEADER_BYTES, parse_segment_name, parse_snapshot_name, snapshot_name,
+};
+use idem_wal::reader::{HeaderPage, Stop, snapshot};
 use idem_wal::storage::{Dir, Storage, StorageFile};
 
 use crate::exit::Failure;
 use crate::view::View;
+use crate::vouched;
 
 /// The place where reading stopped.
 #[derive(Debug, PartialEq, Eq)]
@@ -28,9 +32,69 @@ pub(crate) struct LogEnd {
     pub(crate) segments_left: usize,
 }
 
-/// What to say about the place where reading stopped; nothing when it is the end of the log. `is_live` is asked only when
-/// it matters: on a live directory the place may be in the middle of being written.
+/// Why a log was not read to its end, or not all of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Complaint {
+    /// In words.
+    pub(crate) words: String,
+    /// The segment with the damage, when that is what is wrong.
+    pub(crate) file: Option<String>,
+}
+
+/// Of a log that the system did not hand over any further than up to `lsn`. The error names the file.
+pub(crate) fn unreadable(lsn: Lsn, error: &io::Error) -> Complaint {
+    Complaint {
+        words: format!("the log was read up to lsn {lsn}, and cannot be read there: {error}"),
+        file: None,
+    }
+}
+
+/// The command that says more about damage in segment `file`, as a line for stderr. No start reads a segment that lies wholly
+/// below the snapshots, and so the verdict says nothing about it.
+pub(crate) fn advice(view: &View, dir: &Path, file: Option<&str>) -> String {
+    let dir = dir.display();
+    match file {
+        Some(file) if is_below_the_snapshots(view, file).unwrap_or(false) => format!(
+            "{} lies below the snapshots, where no start reads; for all that is wrong: walctl verify --deep {dir}",
+            Dir::Wal.join(file)
+        ),
+        _ => format!("for the verdict: walctl verify {dir}"),
+    }
+}
+
+/// Whether a valid snapshot starts at or above the end of a segment.
+fn is_below_the_snapshots(view: &View, file: &str) -> io::Result<bool> {
+    let Some(first) = parse_segment_name(file) else {
+        return Ok(false);
+    };
+    let segments = view.list(Dir::Wal)?;
+    let later = segments.iter().filter_map(|name| parse_segment_name(name));
+    let Some(end) = later.filter(|later| *later > first).min() else {
+        return Ok(false);
+    };
+    let snapshots = view.list(Dir::Snap)?;
+    let starts = snapshots.iter().filter_map(|name| parse_snapshot_name(name));
+    let mut above = starts.filter(|start| *start >= end);
+    Ok(above.any(|start| snapshot::read(view, &snapshot_name(start), None, &mut |_, _| {}).is_ok()))
+}
+
+/// What to say about the place where reading stopped and ended; nothing when it is the end of the log. `is_live` is asked
+/// only when it matters: on a live directory the place may be in the middle of being written.
 pub(crate) fn what_is_wrong(
+    view: &View,
+    end: &LogEnd,
+    is_live: &dyn Fn() -> Result<bool, Failure>,
+) -> Result<Option<String>, Failure> {
+    let more = match end.segments_left {
+        0 => String::new(),
+        1 => "; one later segment was not read".to_owned(),
+        left => format!("; {left} later segments were not read"),
+    };
+    Ok(what_is_there(view, end, is_live)?.map(|what| what + &more))
+}
+
+/// As [`what_is_wrong`], for somebody who reads on behind it.
+pub(crate) fn what_is_there(
     view: &View,
     end: &LogEnd,
     is_live: &dyn Fn() -> Result<bool, Failure>,
@@ -40,7 +104,10 @@ pub(crate) fn what_is_wrong(
     }
     let is_newest = end.segments_left == 0;
     let what = match look_again(view, end) {
-        Ok(None) => return Ok(None),
+        // An archive knows better where its log ends, and whether this is it.
+        Ok(None) => {
+            return Ok(vouched::complaint(view, Some(end.lsn)).map(|complaint| complaint.words));
+        }
         Ok(Some(_)) if is_newest && end.stop.is_some() && is_live()? => return Ok(None),
         // It was the newest one when it was read to its end; the server needs it no more.
         Err(error) if error.kind() == io::ErrorKind::NotFound && is_live()? => return Ok(None),
@@ -48,13 +115,8 @@ pub(crate) fn what_is_wrong(
         Err(error) => return Err(Failure::io("reading the log")(error)),
     };
     let name = Dir::Wal.join(&end.file);
-    let more = match end.segments_left {
-        0 => String::new(),
-        1 => "; one later segment was not read".to_owned(),
-        left => format!("; {left} later segments were not read"),
-    };
     Ok(Some(format!(
-        "{name} offset {}, lsn {}: {what}{more}",
+        "{name} offset {}, lsn {}: {what}",
         end.offset, end.lsn
     )))
 }
@@ -102,13 +164,15 @@ pub(crate) fn describe(stop: Stop) -> String {
 /// How much is looked at at once.
 const CHUNK_BYTES: usize = 1 << 18;
 
-fn is_zero_from(file: &impl StorageFile, from: u64) -> io::Result<bool> {
+/// Whether nothing but zeros follows an offset.
+pub(crate) fn is_zero_from(file: &impl StorageFile, from: u64) -> io::Result<bool> {
     let mut chunk = vec![0; CHUNK_BYTES];
+    let zeros = vec![0; CHUNK_BYTES];
     let mut offset = from;
     loop {
         match file.read_at(offset, &mut chunk)? {
             0 => return Ok(true),
-            read if chunk[..read].iter().any(|byte| *byte != 0) => return Ok(false),
+            read if chunk[..read] != zeros[..read] => return Ok(false),
             read => offset += read as u64,
         }
     }

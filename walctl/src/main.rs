@@ -30,7 +30,9 @@ macro_rules! eprintln {
     }};
 }
 
+mod args_common;
 mod chain;
+mod claimed;
 mod cli;
 mod cmd;
 mod confirm;
@@ -38,14 +40,19 @@ mod exit;
 mod generate;
 mod line;
 mod log_end;
+mod lone_file;
 mod output;
 mod parse;
 mod progress;
+mod read_only;
 mod scan;
+mod shell;
+mod skipped;
 mod state;
 mod store;
 mod text;
 mod view;
+mod vouched;
 
 use std::process::ExitCode;
 

@@ -6,7 +6,9 @@ use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-use crate::exit::Failure;
+use serde::Serialize;
+
+use crate::exit::{Exit, Failure};
 use crate::progress::Meter;
 
 /// How much is gathered before it is written; on a terminal each line is shown at once.
@@ -111,6 +113,28 @@ pub(crate) fn printed(result: io::Result<()>) -> Result<Printed, Failure> {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Printed::Closed),
         Err(error) => Err(Failure::io("writing to stdout")(error)),
     }
+}
+
+/// What went wrong, for a program that reads JSON Lines.
+#[derive(Serialize)]
+struct ErrorLine {
+    error: String,
+}
+
+/// With `--json` a failure is an object on stdout, too, beside the line on stderr and the exit code.
+pub(crate) fn failing_in_json(json: bool, result: Result<Exit, Failure>) -> Result<Exit, Failure> {
+    if let (true, Err(failure)) = (json, &result) {
+        let line = ErrorLine {
+            error: failure.to_string(),
+        };
+        let mut out = Out::stdout(false);
+        // When it is stdout that cannot be written to, stderr has to do.
+        let _ = serde_json::to_writer(&mut out, &line)
+            .map_err(io::Error::from)
+            .and_then(|()| out.end_line())
+            .and_then(|()| out.flush());
+    }
+    result
 }
 
 /// Colours, or none.

@@ -1,6 +1,10 @@
 //! Values on the command line: what is accepted, and what is said about the rest.
 
-use idem_protocol::escape::unescape;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
+
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use idem_protocol::escape::{UnescapeError, unescape};
 use idem_protocol::wal::Opcode;
 use idem_protocol::{Lsn, UnixMs};
 use jiff::Timestamp;
@@ -9,9 +13,23 @@ use jiff::Timestamp;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Bytes(pub(crate) Vec<u8>);
 
-/// Bytes in the escaped form: `\xNN` for a byte, `\\` for a backslash, anything else stands for itself.
-pub(crate) fn bytes(text: &str) -> Result<Bytes, String> {
-    unescape(text).map(Bytes).map_err(|error| error.to_string())
+/// For a key or a part of one.
+pub(crate) fn bytes() -> impl TypedValueParser<Value = Bytes> {
+    OsStringValueParser::new().try_map(|text: OsString| unescape_bytes(text.as_bytes()).map(Bytes))
+}
+
+/// Bytes in the escaped form: `\xNN` for a byte, `\\` for a backslash, anything else stands for itself, also what is no UTF-8.
+fn unescape_bytes(text: &[u8]) -> Result<Vec<u8>, UnescapeError> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut begin = 0;
+    for chunk in text.utf8_chunks() {
+        // An escape is of plain letters, so none reaches from one part into the next.
+        let valid = unescape(chunk.valid()).map_err(|error| UnescapeError { at: begin + error.at })?;
+        out.extend_from_slice(&valid);
+        out.extend_from_slice(chunk.invalid());
+        begin += chunk.valid().len() + chunk.invalid().len();
+    }
+    Ok(out)
 }
 
 /// A position in the log.
@@ -96,6 +114,24 @@ fn rfc3339(text: &str) -> Result<Timestamp, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bytes_are_taken_as_they_are_and_escapes_among_them() {
+        for (text, expected) in [
+            (&b""[..], Some(&b""[..])),
+            (b"plain", Some(b"plain")),
+            (b"\\x00\\\\", Some(b"\x00\\")),
+            (b"\xff\xfe", Some(b"\xff\xfe")),
+            (b"a\\x00\xffb\\\\\xc3", Some(b"a\x00\xffb\\\xc3")),
+            (b"\xff\\q", None),
+            (b"\\\xff", None),
+            (b"\\x\xff", None),
+            (b"\\x0\xff", None),
+        ] {
+            assert_eq!(unescape_bytes(text).ok().as_deref(), expected, "{text:02x?}");
+        }
+        assert_eq!(unescape_bytes(b"\xff\xff\\q"), Err(UnescapeError { at: 2 }));
+    }
 
     fn check_time(text: &str, expected: Option<u64>) {
         assert_eq!(time(text).ok().map(UnixMs::get), expected, "{text:?}");

@@ -22,6 +22,7 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use idem_protocol::wal::SegmentHeader;
 use idem_protocol::{ClusterId, Epoch, Lsn, NodeId};
 use serde::{Deserialize, Serialize};
 
@@ -36,7 +37,7 @@ pub(crate) const CONTROL_NAME: &str = "control.archived";
 /// The version of the manifest that this program writes, and the newest that it reads.
 const FORMAT: u32 = 1;
 /// A manifest takes some hundred bytes a segment; a larger file is none.
-const MANIFEST_BYTES_MAX: u64 = 1 << 30;
+pub(crate) const MANIFEST_BYTES_MAX: u64 = 1 << 30;
 
 /// An archived segment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -135,6 +136,11 @@ impl Manifest {
         crc32fast::hash(&serde_json::to_vec(self).expect("numbers and strings become JSON"))
     }
 
+    /// Whether it is of this node.
+    pub(crate) fn is_of(&self, cluster: ClusterId, node: NodeId) -> bool {
+        (&self.cluster, &self.node) == (&cluster.to_string(), &node.to_string())
+    }
+
     /// Where the archived log begins and ends; nothing while there is none.
     pub(crate) fn range(&self) -> Option<(Lsn, Lsn)> {
         let (first, last) = (self.segments.first()?, self.segments.last()?);
@@ -165,7 +171,29 @@ impl Manifest {
             }
         };
         let meets = last.end <= end || sealed.iter().any(|segment| segment.link.first() == end);
-        first.link.first() <= end && meets && sealed.iter().all(same)
+        // A copy of the same directory that another server went on with has the same ids, and may have the same positions:
+        // what stands where this history ends, or in the middle of it, has to name what is archived before it.
+        let follows = sealed.iter().all(|segment| self.precedes(&segment.link.header));
+        // Nothing says of older segments alone that they are older ones of this history.
+        let touches = sealed
+            .iter()
+            .any(|segment| segment.end.get() > self.segments[0].first_lsn);
+        first.link.first() <= end && meets && touches && follows && sealed.iter().all(same)
+    }
+
+    /// Whether the predecessor that a header names is the one that is archived. Behind the first segment there has to be one;
+    /// before it there is nothing to compare.
+    pub(crate) fn precedes(&self, header: &SegmentHeader) -> bool {
+        let first = header.first_lsn.get();
+        let before = self.segments.iter().find(|entry| entry.end_lsn == first);
+        match (before, header.predecessor) {
+            (Some(before), Some(named)) => {
+                (before.first_lsn, before.end_lsn, before.records_crc)
+                    == (named.first_lsn.get(), named.end_lsn.get(), named.crc)
+            }
+            (Some(_), None) => false,
+            (None, _) => true,
+        }
     }
 
     /// For a person who has to choose one of several.
@@ -199,6 +227,10 @@ pub(crate) fn history_name(sealed: &[Sealed]) -> Option<String> {
 pub(crate) fn read_manifest(path: &Path) -> Result<Option<Manifest>, Failure> {
     let path = path.join(MANIFEST_NAME);
     let read = std::fs::metadata(&path).and_then(|metadata| {
+        if !metadata.is_file() {
+            // Nobody waits for a FIFO.
+            return Err(io::Error::other("it is no regular file"));
+        }
         if metadata.len() > MANIFEST_BYTES_MAX {
             return Err(io::ErrorKind::FileTooLarge.into());
         }
@@ -207,7 +239,14 @@ pub(crate) fn read_manifest(path: &Path) -> Result<Option<Manifest>, Failure> {
     match read {
         Ok(bytes) => {
             let manifest = Manifest::decode(&bytes);
-            let manifest = manifest.map_err(|what| Failure::usage(format!("{}: {what}", path.display())))?;
+            let manifest = manifest.map_err(|what| {
+                Failure::usage(format!(
+                    "{0}: {what}; the log beside it may be good: walctl verify {1}, walctl restore {1} --into NEW …, and \
+                     walctl archive DIR --into ANOTHER-STORE --yes archives anew",
+                    path.display(),
+                    path.parent().unwrap_or(Path::new(".")).display()
+                ))
+            })?;
             Ok(Some(manifest))
         }
         Err(error)
@@ -238,6 +277,48 @@ pub(crate) fn histories(store: &Path) -> Result<Vec<(PathBuf, Manifest)>, Failur
     }
     found.sort_by(|a, b| a.0.cmp(&b.0));
     Ok(found)
+}
+
+/// A stretch of a node's log that none of its histories has, between two that are there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Gap {
+    /// The end of the history before it.
+    pub(crate) from: Lsn,
+    /// Where the next one begins.
+    pub(crate) to: Lsn,
+    /// The history before it.
+    pub(crate) before: PathBuf,
+}
+
+impl std::fmt::Display for Gap {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(
+            f,
+            "lsn {0} to {1} is archived nowhere: {2} ends at {0}, and when it was to be gone on with, the log began at {1}. \
+             There is no state in between, nor after it before the first snapshot that is archived; run walctl archive \
+             before a server writes wal-keep-bytes of log",
+            self.from,
+            self.to,
+            self.before.display()
+        )
+    }
+}
+
+/// What is missing before `begin`, where a history of this node begins. Nothing when another one reaches there.
+pub(crate) fn gap(
+    histories: &[(PathBuf, Manifest)],
+    (cluster, node): (ClusterId, NodeId),
+    begin: Lsn,
+) -> Option<Gap> {
+    let others = histories.iter().filter(|(_, other)| other.is_of(cluster, node));
+    let others = others.filter_map(|(path, other)| Some((path, other.range()?)));
+    let earlier = others.filter(|(_, (first, _))| *first < begin);
+    let (before, (_, end)) = earlier.max_by_key(|(_, (_, end))| *end)?;
+    (end < begin).then(|| Gap {
+        from: end,
+        to: begin,
+        before: before.clone(),
+    })
 }
 
 /// The one history that `path` means: itself, or the only one in the store that it is. Several are listed in the error, for
@@ -271,7 +352,7 @@ pub(crate) fn resolve(path: &Path) -> Result<PathBuf, Failure> {
 mod tests {
     use super::*;
     use crate::chain::Link;
-    use idem_protocol::wal::{Salt, SegmentHeader};
+    use idem_protocol::wal::{Predecessor, Salt};
 
     /// Segments `(first, end, crc)` of one node.
     fn sealed(segments: &[(u64, u64, u32)]) -> Vec<Sealed> {
@@ -294,7 +375,25 @@ mod tests {
                 nonce: 0xab,
             },
         };
-        segments.iter().map(one).collect()
+        let mut sealed: Vec<Sealed> = segments.iter().map(one).collect();
+        // What the first one follows is what the tests archive there: a hundred lsns, with the hundreds of their beginning.
+        let mut before = sealed
+            .first()
+            .filter(|first| first.link.first() > Lsn::ZERO)
+            .map(|first| {
+                let end = first.link.first();
+                let crc = u32::try_from(end.get() / 100 - 1).unwrap();
+                (Lsn::new(end.get().saturating_sub(100)), end, crc)
+            });
+        for segment in &mut sealed {
+            segment.link.header.predecessor = before.map(|(first_lsn, end_lsn, crc)| Predecessor {
+                first_lsn,
+                end_lsn,
+                crc,
+            });
+            before = Some((segment.link.first(), segment.end, segment.crc));
+        }
+        sealed
     }
 
     fn manifest(segments: &[(u64, u64, u32)]) -> Manifest {
@@ -329,12 +428,63 @@ mod tests {
             (&[(250, 400, 3)], false),
             // A gap.
             (&[(400, 500, 4)], false),
+            // Nothing in common, and nothing that says what comes after it.
+            (&[(0, 100, 9)], false),
             (&[], false),
         ] {
             let answer = manifest(&known).is_continued_by(&sealed(segments));
             assert_eq!(answer, expected, "{segments:?}");
         }
         assert!(!manifest(&[]).is_continued_by(&sealed(&known)));
+    }
+
+    #[test]
+    fn what_goes_on_has_to_name_what_is_archived_before_it() {
+        let known = manifest(&[(100, 200, 1), (200, 300, 2)]);
+        for (named, expected) in [
+            (Some((200, 300, 2)), true),
+            // Another server went on with a copy: the same positions, another content.
+            (Some((200, 300, 5)), false),
+            (Some((150, 300, 2)), false),
+            (None, false),
+        ] {
+            let mut other = sealed(&[(300, 400, 3)]);
+            other[0].link.header.predecessor = named.map(|(first, end, crc)| Predecessor {
+                first_lsn: Lsn::new(first),
+                end_lsn: Lsn::new(end),
+                crc,
+            });
+            assert_eq!(known.is_continued_by(&other), expected, "{named:?}");
+        }
+    }
+
+    #[test]
+    fn a_gap_is_what_no_history_of_the_node_has() {
+        let ids = (ClusterId([2; 16]), NodeId([1; 16]));
+        for (known, begin, expected) in [
+            (&[(0, 100)][..], 100, None),
+            (&[(0, 100)], 150, Some((100, 150))),
+            (&[(0, 100), (150, 300)], 150, Some((100, 150))),
+            (&[(0, 100), (20, 120)], 150, Some((120, 150))),
+            // Another content of the same positions reaches further.
+            (&[(0, 100), (0, 200)], 150, None),
+            (&[(0, 100)], 0, None),
+            (&[], 150, None),
+        ] {
+            let history = |&(first, end): &(u64, u64)| {
+                let path = PathBuf::from(format!("{first}-{end}"));
+                (path, manifest(&[(first, end, 1)]))
+            };
+            let mut histories: Vec<_> = known.iter().map(history).collect();
+            // A node that is not meant, and one with nothing in it.
+            let mut other = manifest(&[(0, 150, 1)]);
+            other.node = NodeId([3; 16]).to_string();
+            histories.push((PathBuf::from("other"), other));
+            histories.push((PathBuf::from("empty"), manifest(&[])));
+            let found = gap(&histories, ids, Lsn::new(begin));
+            let found = found.map(|gap| (gap.from.get(), gap.to.get()));
+            assert_eq!(found, expected, "{known:?} {begin}");
+        }
     }
 
     #[test]

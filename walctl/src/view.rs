@@ -5,6 +5,7 @@
 //! puts the file's name into errors.
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -15,13 +16,17 @@ use idem_wal::storage::{Dir, DiskFile, DiskStorage, Storage, StorageFile};
 
 use crate::exit::Failure;
 use crate::progress::Meter;
+use crate::read_only::{refuse_changes, refuse_writes};
 use crate::store;
+use crate::vouched::{Tally, Vouched};
 
 /// The directory. Clones look at the same one.
 #[derive(Clone, Debug)]
 pub(crate) struct View {
     disk: DiskStorage,
     meter: Arc<Meter>,
+    /// For an archived log, what was archived.
+    vouched: Option<Arc<Vouched>>,
 }
 
 /// A file of it.
@@ -30,6 +35,7 @@ pub(crate) struct ViewFile {
     file: DiskFile,
     name: String,
     meter: Arc<Meter>,
+    tally: Option<Arc<Tally>>,
 }
 
 impl View {
@@ -41,11 +47,37 @@ impl View {
 
     /// The directory that somebody has open already, such as one whose lock is held.
     pub(crate) fn on(disk: DiskStorage, meter: Arc<Meter>) -> View {
-        let view = View { disk, meter };
+        let vouched = Vouched::open(&disk).map(Arc::new);
+        let view = View { disk, meter, vouched };
         if view.meter.has_bar() {
             view.meter.expect(view.bytes());
         }
         view
+    }
+
+    /// For an archived log, what was archived of it.
+    pub(crate) fn vouched(&self) -> Option<&Vouched> {
+        self.vouched.as_deref()
+    }
+
+    /// The directory, for whoever has to see it as it is.
+    pub(crate) fn disk(&self) -> &DiskStorage {
+        &self.disk
+    }
+
+    /// What is at the path now, which may be another directory.
+    pub(crate) fn open_again(&self) -> Result<View, Failure> {
+        View::open(self.disk.root(), Arc::clone(&self.meter))
+    }
+
+    /// Which directories the path and the log below it lead to now; nothing when one of them is missing.
+    pub(crate) fn identity(&self) -> Option<[(u64, u64); 2]> {
+        let root = self.disk.root();
+        let id = |path: &Path| {
+            let metadata = std::fs::metadata(path).ok()?;
+            Some((metadata.dev(), metadata.ino()))
+        };
+        Some([id(root)?, id(&root.join(Dir::Wal.path()))?])
     }
 
     /// Whether a server has the directory now.
@@ -76,18 +108,21 @@ fn naming(name: &str) -> impl FnOnce(io::Error) -> io::Error {
     move |error| io::Error::new(error.kind(), format!("{name}: {error}"))
 }
 
-fn refused<T>() -> io::Result<T> {
-    Err(io::Error::new(
-        io::ErrorKind::ReadOnlyFilesystem,
-        "a tool that only looks does not write",
-    ))
-}
+/// Why a call that writes fails.
+const REFUSED: &str = "a tool that only looks does not write";
 
 impl Storage for View {
     type File = ViewFile;
 
     fn list(&self, dir: Dir) -> io::Result<Vec<String>> {
-        self.disk.list(dir).map_err(naming(&self.disk.describe(dir, "")))
+        let names = self
+            .disk
+            .list(dir)
+            .map_err(naming(&self.disk.describe(dir, "")))?;
+        Ok(match &self.vouched {
+            Some(vouched) => vouched.archived(&self.disk, dir, names),
+            None => names,
+        })
     }
 
     fn open(&self, dir: Dir, name: &str) -> io::Result<ViewFile> {
@@ -96,41 +131,30 @@ impl Storage for View {
             Err(error)
                 if error.kind() == io::ErrorKind::NotFound && dir == Dir::Root && name == CONTROL_NAME =>
             {
-                self.disk.open(dir, store::CONTROL_NAME).map_err(|_| error)
+                match self.disk.open(dir, store::CONTROL_NAME) {
+                    Err(other) if other.kind() == io::ErrorKind::NotFound => Err(error),
+                    other => other,
+                }
             }
             other => other,
         };
         let file = file.map_err(naming(&dir.join(name)))?;
+        let vouched = self.vouched.as_ref();
+        let tally = vouched.map(|vouched| vouched.tally(&self.disk, dir, name));
+        let tally = tally.transpose().map_err(naming(&dir.join(name)))?;
         Ok(ViewFile {
             file,
             name: dir.join(name),
             meter: Arc::clone(&self.meter),
+            tally: tally.flatten(),
         })
     }
 
-    fn open_write(&self, _: Dir, _: &str) -> io::Result<ViewFile> {
-        refused()
+    fn obstacle(&self, dir: Dir, name: &str) -> io::Result<Option<String>> {
+        self.disk.obstacle(dir, name)
     }
 
-    fn create(&self, _: Dir, _: &str) -> io::Result<ViewFile> {
-        refused()
-    }
-
-    fn rename(&self, _: Dir, _: &str, _: &str) -> io::Result<()> {
-        refused()
-    }
-
-    fn remove(&self, _: Dir, _: &str) -> io::Result<()> {
-        refused()
-    }
-
-    fn sync_dir(&self, _: Dir) -> io::Result<()> {
-        refused()
-    }
-
-    fn create_dir(&self, _: Dir) -> io::Result<()> {
-        refused()
-    }
+    refuse_changes!(REFUSED);
 
     fn available_bytes(&self) -> io::Result<u64> {
         self.disk.available_bytes()
@@ -149,29 +173,19 @@ impl StorageFile for ViewFile {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
         let read = self.file.read_at(offset, buf).map_err(naming(&self.name))?;
         self.meter.add(read);
+        if let Some(tally) = &self.tally {
+            tally.saw(offset, &buf[..read]);
+        }
         Ok(read)
     }
 
-    fn write_at(&self, _: u64, _: &[u8]) -> io::Result<usize> {
-        refused()
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        refused()
-    }
-
-    fn sync_all(&self) -> io::Result<()> {
-        refused()
-    }
-
-    fn set_len(&self, _: u64) -> io::Result<()> {
-        refused()
-    }
+    refuse_writes!(REFUSED);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::read_only;
 
     #[test]
     fn everything_but_reading_is_refused() {
@@ -183,21 +197,7 @@ mod tests {
         let mut bytes = [0; 8];
         assert_eq!(file.read_at(1, &mut bytes).unwrap(), 2);
 
-        let refusals = [
-            view.open_write(Dir::Wal, "a").err(),
-            view.create(Dir::Wal, "b").err(),
-            view.rename(Dir::Wal, "a", "b").err(),
-            view.remove(Dir::Wal, "a").err(),
-            view.sync_dir(Dir::Wal).err(),
-            view.create_dir(Dir::Snap).err(),
-            file.write_at(0, b"x").err(),
-            file.sync_data().err(),
-            file.sync_all().err(),
-            file.set_len(0).err(),
-        ];
-        for refusal in refusals {
-            assert_eq!(refusal.unwrap().kind(), io::ErrorKind::ReadOnlyFilesystem);
-        }
+        read_only::check(&view, &file);
         assert_eq!(std::fs::read(directory.path().join("wal/a")).unwrap(), b"abc");
         let missing = view.open(Dir::Snap, "x").unwrap_err();
         assert_eq!(missing.kind(), io::ErrorKind::NotFound);

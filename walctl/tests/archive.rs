@@ -377,8 +377,40 @@ fn what_became_of_the_archive_is_found_out() {
         let output = check();
         assert_eq!(code(&output), 4, "{}", name.display());
         assert!(stderr(&output).contains(name.to_str().unwrap()));
-        std::fs::write(history.join(name), content).unwrap();
+        // The directory has it still, and the command that is named brings it back.
+        let (from, to) = (log.path().join(name), history.join(name));
+        let remedy = format!("cp {} {}", from.display(), to.display());
+        assert!(stderr(&output).contains(&remedy), "{}", stderr(&output));
+        let output = archive(log.path(), &store, &["--yes", "--check", "--json"]);
+        let found = objects(&output);
+        assert_eq!(found.len(), 2, "one finding, and the totals");
+        assert!(
+            found[0]["remedy"].as_str().unwrap().ends_with(&remedy),
+            "{}",
+            found[0]
+        );
+        assert_eq!(found[0]["file"], to.to_str().unwrap());
+        std::fs::copy(from, to).unwrap();
+        assert_eq!(code(&check()), 0);
     }
+    // What the directory has no more, or has damaged as well, is to be had from elsewhere.
+    let first = log.segments().remove(0);
+    let archived = history.join("wal").join(first.file_name().unwrap());
+    let good = std::fs::read(&archived).unwrap();
+    let mut rotten = good.clone();
+    rotten[5000] ^= 1;
+    std::fs::write(&archived, &rotten).unwrap();
+    std::fs::write(&first, &rotten).unwrap();
+    let output = check();
+    assert_eq!(code(&output), 4);
+    assert!(!stderr(&output).contains(": cp "), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("--into ANOTHER-STORE"),
+        "{}",
+        stderr(&output)
+    );
+    std::fs::write(&archived, &good).unwrap();
+    std::fs::write(&first, &good).unwrap();
     assert_eq!(code(&check()), 0);
     let manifest = history.join("manifest.json");
     let text = std::fs::read_to_string(&manifest).unwrap();
@@ -393,7 +425,64 @@ fn what_became_of_the_archive_is_found_out() {
     .unwrap();
     let output = check();
     assert_eq!(code(&output), 1);
-    assert!(stderr(&output).contains("damaged"), "{}", stderr(&output));
+    for words in ["damaged", "walctl verify ", "--into ANOTHER-STORE"] {
+        assert!(stderr(&output).contains(words), "{}", stderr(&output));
+    }
+}
+
+#[test]
+fn a_store_that_is_taken_for_a_directory_is_told_from_an_empty_one() {
+    let log = long();
+    let (kept, store) = store();
+    totals(log.path(), &store);
+    let history = only_history(&store);
+    let new = kept.path().join("new");
+    let into = ["--into", new.to_str().unwrap(), "--to-lsn", "0", "--yes"];
+    for output in [on("restore", &store, &into), on("replay", &store, &[])] {
+        assert_eq!(code(&output), 1);
+        let from = format!("walctl restore --from {} --into NEW", store.display());
+        for words in ["no log here", &from, history.to_str().unwrap()] {
+            assert!(stderr(&output).contains(words), "{}", stderr(&output));
+        }
+    }
+    let empty = tempfile::tempdir().unwrap();
+    let output = on("replay", empty.path(), &[]);
+    assert!(!stderr(&output).contains("--from"), "{}", stderr(&output));
+    // Of a damaged history, the command that takes what is good of it.
+    let first = only_history(&store)
+        .join("wal")
+        .join(log.segments()[2].file_name().unwrap());
+    let mut bytes = std::fs::read(&first).unwrap();
+    bytes[9000] ^= 1;
+    std::fs::write(&first, bytes).unwrap();
+    let output = on(
+        "restore",
+        &history,
+        &["--into", new.to_str().unwrap(), "--to-lsn", "200000", "--yes"],
+    );
+    assert_eq!(code(&output), 4, "{}", stderr(&output));
+    let from = format!("walctl restore --from {} --into NEW --to-lsn ", history.display());
+    assert!(stderr(&output).contains(&from), "{}", stderr(&output));
+    assert!(!stderr(&output).contains("--from STORE"), "{}", stderr(&output));
+}
+
+#[test]
+fn an_archive_whose_report_is_lost_is_said_to_be_there() {
+    let log = long();
+    let (_kept, store) = store();
+    let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let (dir, into) = (log.path().to_str().unwrap(), store.to_str().unwrap());
+    let output = command(&["archive", dir, "--into", into, "--yes"])
+        .stdout(full)
+        .output()
+        .unwrap();
+    assert_eq!(code(&output), 1, "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("what is sealed is archived in"),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(code(&on("verify", &only_history(&store), &[])), 0);
 }
 
 #[test]

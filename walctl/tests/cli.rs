@@ -13,6 +13,9 @@ fn help_and_version_are_data() {
     for (arguments, words) in [
         (&["--version"][..], "walctl "),
         (&["--help"], "walctl verify /var/lib/idemd"),
+        (&["--help"], "--generate"),
+        (&["restore", "--help"], "end of the older of the two snapshots"),
+        (&["restore", "--help"], "walctl archive"),
         (&["verify", "--help"], "UNPROVEN_TAIL"),
         (&["dump", "--help"], "--from-lsn"),
         (&["history", "--help"], "synthesised"),

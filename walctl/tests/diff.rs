@@ -226,15 +226,119 @@ fn retention_leaves_the_range_that_both_keep() {
     assert_eq!(found["from_lsn"], first_kept(&log));
     assert_eq!(found["to_lsn"], log.end().get());
 
-    // A gap further up: only what follows it hangs together.
+    // A gap further up is no equality, and what follows it is compared.
     let gap = log.segments()[1].clone();
+    let begin: u64 = lsn_of(&gap);
     std::fs::remove_file(gap).unwrap();
-    let output = diff(log.path(), &copied, &["--json"]);
-    assert_eq!(code(&output), 0);
-    assert!(stderr(&output).contains("A has a gap"), "{}", stderr(&output));
-    let third = log.segments()[1].file_stem().unwrap().to_owned();
-    let from: u64 = third.to_str().unwrap().parse().unwrap();
-    assert_eq!(objects(&output)[0]["from_lsn"], from);
+    let first = first_kept(&log);
+    let (after, end) = (lsn_of(&log.segments()[1]), log.end().get());
+    for options in [&[][..], &["--exact"]] {
+        let found = check("gap", log.path(), &copied, options, 5);
+        assert_eq!(
+            (&found["reason"], &found["first_lsn"]),
+            (&"damage".into(), &begin.into())
+        );
+        assert_eq!(ranges(&found), [(first, begin), (after, end)]);
+    }
+    let words = stderr(&diff(log.path(), &copied, &[]));
+    assert!(
+        words.contains(&format!("equal: lsn {first} to {begin}, {after} to {end}")),
+        "{words}"
+    );
+}
+
+fn lsn_of(segment: &Path) -> u64 {
+    segment.file_stem().unwrap().to_str().unwrap().parse().unwrap()
+}
+
+/// What was compared beside damage.
+fn ranges(found: &Value) -> Vec<(u64, u64)> {
+    let ranges = found["same"].as_array().unwrap().iter();
+    ranges
+        .map(|range| {
+            (
+                range["from_lsn"].as_u64().unwrap(),
+                range["to_lsn"].as_u64().unwrap(),
+            )
+        })
+        .collect()
+}
+
+#[test]
+fn what_both_hold_is_compared_around_damage() {
+    let mut log = TestLog::new(0);
+    for number in 0..12 {
+        log.group(&[(
+            number,
+            0,
+            string(format!("key-{number}").as_bytes(), &[b'v'; 20_000]),
+        )]);
+    }
+    let end = log.end().get();
+    let lost = log.segments()[1].file_name().unwrap().to_owned();
+    let (begin, after) = (lsn_of(&log.segments()[1]), lsn_of(&log.segments()[2]));
+    let damaged = |change: &dyn Fn(&Path)| {
+        let (kept, copied) = copy(log.path());
+        change(&copied.join("wal").join(&lost));
+        (kept, copied)
+    };
+    let overwrite = |at: usize, with: u8, count: usize| {
+        move |path: &Path| {
+            let mut bytes = std::fs::read(path).unwrap();
+            bytes[at..at + count].fill(with);
+            std::fs::write(path, bytes).unwrap();
+        }
+    };
+    let unreadable = |path: &Path| {
+        std::fs::remove_file(path).unwrap();
+        std::fs::create_dir(path).unwrap();
+    };
+    let headless = overwrite(0, 0, 4096);
+    for (name, change, code) in [
+        ("header", &headless as &dyn Fn(&Path), 4),
+        ("gone", &|path: &Path| std::fs::remove_file(path).unwrap(), 5),
+        ("unreadable", &unreadable, 9),
+    ] {
+        let (_kept, copied) = damaged(change);
+        let found = check(name, &copied, log.path(), &[], code);
+        assert_eq!(
+            (&found["reason"], &found["first_lsn"]),
+            (&"damage".into(), &begin.into()),
+            "{name}"
+        );
+        assert_eq!(ranges(&found), [(0, begin), (after, end)], "{name}");
+        let words = stderr(&diff(&copied, log.path(), &[]));
+        let is_named = words.contains(&format!("wal/{}", lost.to_str().unwrap()));
+        assert!(is_named || name == "gone", "{name}: {words}");
+        // With the same damage on both sides nothing that they hold differs, and nothing is equal.
+        let found = check(name, &copied, &copied, &[], code);
+        assert_eq!(ranges(&found), [(0, begin), (after, end)], "{name}");
+    }
+    // A bad record costs itself.
+    let (_kept, copied) = damaged(&overwrite(4096 + 32 + 500, b'?', 1));
+    let found = check("record", &copied, log.path(), &[], 4);
+    let bad = records(log.path())
+        .into_iter()
+        .find(|record| record.lsn.get() >= begin)
+        .unwrap();
+    assert_eq!(ranges(&found), [(0, bad.lsn.get()), (bad.end.get(), end)]);
+
+    // What differs behind the damage is a difference.
+    let mut other = TestLog::new(0);
+    for number in 0..12 {
+        let value = if number == 11 { b'w' } else { b'v' };
+        other.group(&[(
+            number,
+            0,
+            string(format!("key-{number}").as_bytes(), &[value; 20_000]),
+        )]);
+    }
+    for change in [&headless as &dyn Fn(&Path), &unreadable] {
+        let (_kept, copied) = damaged(change);
+        let found = check("behind", &copied, other.path(), &[], 7);
+        assert_eq!(found["reason"], "record");
+        assert_eq!(found["first_lsn"], records(log.path()).last().unwrap().lsn.get());
+    }
 }
 
 #[test]
@@ -309,7 +413,10 @@ fn rot_below_the_snapshot_is_no_equality_either() {
     let found = check("below", a.path(), b.path(), &[], 4);
     assert_eq!(found["reason"], "damage");
     let words = stderr(&diff(a.path(), b.path(), &[]));
-    assert!(words.contains("below the snapshot"), "{words}");
+    assert!(
+        words.contains("below the snapshot") && words.contains("walctl verify --deep "),
+        "{words}"
+    );
 }
 
 #[test]

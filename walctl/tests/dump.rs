@@ -4,7 +4,9 @@
 
 mod support;
 
+use std::ffi::OsStr;
 use std::io::{BufRead, BufReader};
+use std::os::unix::ffi::OsStrExt;
 use std::process::Stdio;
 
 use idem_wal::lock::DirLock;
@@ -289,4 +291,109 @@ fn a_full_disk_behind_stdout_is_a_failure() {
         "{}",
         stderr(&output)
     );
+}
+
+/// Each with what people see of it.
+const DECEPTIVE: [(&str, &str); 7] = [
+    ("pay\u{202e}1", "pay\\xe2\\x80\\xae1"),
+    ("pay\u{2066}1\u{2069}", "pay\\xe2\\x81\\xa61\\xe2\\x81\\xa9"),
+    ("\u{200e}pay\u{200f}", "\\xe2\\x80\\x8epay\\xe2\\x80\\x8f"),
+    ("pay\u{2028}1", "pay\\xe2\\x80\\xa81"),
+    ("\u{feff}pay", "\\xef\\xbb\\xbfpay"),
+    ("pay\u{200b}1", "pay\\xe2\\x80\\x8b1"),
+    ("pay\u{9b}2J", "pay\\xc2\\x9b2J"),
+];
+
+#[test]
+fn no_key_can_make_a_terminal_lie_and_json_has_it_as_it_is() {
+    let mut log = TestLog::new(0);
+    let records: Vec<_> = DECEPTIVE
+        .iter()
+        .map(|(key, _)| {
+            let owner = key.as_bytes();
+            (0, 0, pending(key.as_bytes(), 60_000, b"fp", owner))
+        })
+        .collect();
+    log.group(&records);
+    let human = stdout(&dump(&log, &["--opcode", "53"]));
+    let json = stdout(&dump(&log, &["--opcode", "53", "--json"]));
+    assert_eq!(human.lines().count(), DECEPTIVE.len());
+    for (((raw, shown), line), object) in DECEPTIVE.iter().zip(human.lines()).zip(json.lines()) {
+        assert!(line.is_ascii(), "{line:?}");
+        assert_eq!(
+            line.matches(shown).count(),
+            2,
+            "{shown} as key and as owner in {line}"
+        );
+        let object: serde_json::Value = serde_json::from_str(object).unwrap();
+        let text = object["key"].as_str().unwrap();
+        assert_eq!(&text, if raw.contains('\u{9b}') { shown } else { raw });
+        // From either output, and as it is.
+        for given in [shown, text, raw] {
+            let found = objects(&dump(&log, &["--json", "--key", given]));
+            assert_eq!(found.len(), 1, "{given:?}");
+            assert_eq!(found[0]["key"], text);
+        }
+        let dir = log.path().to_str().unwrap();
+        for options in [&[][..], &["--values"]] {
+            let history = walctl(&[&["history", dir, raw], options].concat());
+            assert!(stdout(&history).is_ascii(), "{}", stdout(&history));
+        }
+        let nothing = stderr(&walctl(&["history", dir, &format!("{raw}?")]));
+        assert!(nothing.is_ascii() && nothing.contains(shown), "{nothing}");
+    }
+    let stat = stdout(&walctl(&["stat", log.path().to_str().unwrap()]));
+    assert!(stat.is_ascii(), "{stat}");
+}
+
+#[test]
+fn a_key_of_any_bytes_can_be_given_as_it_is() {
+    let mut log = TestLog::new(0);
+    let key = b"\xff\xfe\\\x80";
+    log.group(&[(0, 0, string(key, b"1")), (0, 0, string(b"other", b"1"))]);
+    // A backslash is one only when it is doubled.
+    let given = OsStr::from_bytes(b"\xff\\xfe\\\\\x80");
+    let dir = log.path().as_os_str();
+    let run = |arguments: &[&OsStr]| command(&[]).args(arguments).output().unwrap();
+    let of = |words: &[&'static str]| -> Vec<&'static OsStr> {
+        words.iter().map(|word| OsStr::new(*word)).collect()
+    };
+    for (before, after) in [
+        (of(&["dump", "--json", "--key"]), vec![given, dir]),
+        (
+            of(&["dump", "--json", "--prefix"]),
+            vec![OsStr::from_bytes(b"\xff"), dir],
+        ),
+        (of(&["history", "--json"]), vec![dir, given]),
+        (of(&["replay", "--json", "--key"]), vec![given, dir]),
+    ] {
+        let arguments = [before, after].concat();
+        let output = run(&arguments);
+        assert_eq!(code(&output), 0, "{arguments:?}: {}", stderr(&output));
+        let lines = objects(&output);
+        assert_eq!(
+            (lines.len(), &lines[0]["key"]),
+            (1, &"\\xff\\xfe\\\\\\x80".into())
+        );
+    }
+    let output = run(&[OsStr::new("history"), dir, OsStr::from_bytes(b"\xff\\q")]);
+    assert_eq!(code(&output), 1);
+    assert!(
+        stderr(&output).contains("backslash at byte 1 "),
+        "{}",
+        stderr(&output)
+    );
+}
+
+#[test]
+fn a_time_after_the_newest_record_is_only_a_limit() {
+    let mut log = TestLog::new(0);
+    log.group(&[(1, 0, string(b"a", b"1"))]);
+    log.seal();
+    let _server = DirLock::exclusive(log.path(), std::time::Duration::ZERO).unwrap();
+    for time in ["2026-02-01T00:00:00Z", "2300-01-01T00:00:00Z"] {
+        let output = dump(&log, &["--json", "--to-time", time]);
+        assert_eq!((code(&output), stderr(&output)), (0, String::new()));
+        assert_eq!(objects(&output).len(), 2);
+    }
 }

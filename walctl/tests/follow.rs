@@ -8,96 +8,10 @@ use std::fs::{self, OpenOptions};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::{Child, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::Duration;
+use std::process::Stdio;
 
+use support::follow::{Follow, TIMEOUT};
 use support::*;
-
-/// Generous: a busy machine must not fail a test.
-const TIMEOUT: Duration = Duration::from_secs(30);
-
-/// A dump that follows. Its lines and its notes come as they are written.
-struct Follow {
-    child: Child,
-    lines: Receiver<String>,
-    notes: Receiver<String>,
-}
-
-fn lines_of(source: impl Read + Send + 'static) -> Receiver<String> {
-    let (sender, lines) = channel();
-    std::thread::spawn(move || {
-        for line in BufReader::new(source).lines() {
-            if sender.send(line.unwrap()).is_err() {
-                return;
-            }
-        }
-    });
-    lines
-}
-
-impl Follow {
-    fn start(dir: &Path, options: &[&str]) -> Follow {
-        let mut child = command(&[&["dump", dir.to_str().unwrap(), "--follow", "--json"], options].concat())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .unwrap();
-        Follow {
-            lines: lines_of(child.stdout.take().unwrap()),
-            notes: lines_of(child.stderr.take().unwrap()),
-            child,
-        }
-    }
-
-    /// The next record's key, or its kind.
-    fn next(&self) -> String {
-        let line = self.lines.recv_timeout(TIMEOUT).expect("a line within the time");
-        let line: serde_json::Value = serde_json::from_str(&line).unwrap();
-        line["key"].as_str().or(line["name"].as_str()).unwrap().to_owned()
-    }
-
-    fn expect(&self, keys: &[&str]) {
-        for key in keys {
-            assert_eq!(self.next(), *key);
-        }
-    }
-
-    fn note(&self) -> String {
-        self.notes.recv_timeout(TIMEOUT).expect("a note within the time")
-    }
-
-    fn signal(&self, signal: rustix::process::Signal) {
-        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), signal).unwrap();
-    }
-
-    /// Waits for the end; there are no further lines. Returns the code and what else was noted.
-    fn end(mut self) -> (i32, Vec<String>) {
-        assert_eq!(
-            self.lines.recv_timeout(TIMEOUT),
-            Err(RecvTimeoutError::Disconnected)
-        );
-        let status = self.child.wait().unwrap();
-        (
-            status.code().expect("it ends by itself"),
-            self.notes.iter().collect(),
-        )
-    }
-
-    fn stop(self) -> Vec<String> {
-        self.signal(rustix::process::Signal::INT);
-        let (code, notes) = self.end();
-        assert_eq!(code, 0, "{notes:?}");
-        notes
-    }
-}
-
-impl Drop for Follow {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 /// Three of these fill a segment.
 const VALUE: &[u8] = &[b'v'; 20_000];
@@ -278,29 +192,6 @@ fn a_log_of_another_cluster_is_not_taken_for_this_one() {
 }
 
 #[test]
-fn limits_end_it() {
-    let mut log = TestLog::new(0);
-    group(&mut log, 10, "a");
-    let end = log.end().to_string();
-    // The log is there already.
-    let follow = Follow::start(log.path(), &["--to-lsn", &end]);
-    follow.expect(&["EpochStart", "a"]);
-    assert_eq!(follow.end(), (0, Vec::new()));
-
-    let time = (START_MS + 20).to_string();
-    let follow = Follow::start(log.path(), &["--to-time", &time, "--from-lsn", "1"]);
-    follow.expect(&["a"]);
-    group(&mut log, 20, "b");
-    follow.expect(&["b"]);
-    group(&mut log, 21, "c");
-    assert_eq!(follow.end(), (0, Vec::new()));
-
-    let empty = tempfile::tempdir().unwrap();
-    let (code, notes) = Follow::start(empty.path(), &[]).end();
-    assert_eq!((code, notes[0].contains("no segment")), (1, true), "{notes:?}");
-}
-
-#[test]
 fn who_has_seen_enough_ends_it_with_success() {
     let mut log = TestLog::new(0);
     group(&mut log, 1, "a");
@@ -365,4 +256,72 @@ fn damage_is_waited_at_or_passed() {
     write_at(&path, at, b"s");
     waiting.expect(&["second", "third", "fourth"]);
     assert_eq!(waiting.stop(), [""; 0]);
+}
+
+#[test]
+fn a_directory_that_is_exchanged_is_gone_on_with() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path().join("data");
+    let mut log = TestLog::new(0);
+    group(&mut log, 1, "a");
+    copy_tree(log.path(), &at);
+    let follow = Follow::start(&at, &[]);
+    follow.expect(&["EpochStart", "a"]);
+
+    // The same log, further on.
+    let end = log.end();
+    group(&mut log, 2, "b");
+    let next = directory.path().join("next");
+    copy_tree(log.path(), &next);
+    fs::rename(&at, directory.path().join("old-1")).unwrap();
+    let note = follow.note();
+    assert!(note.contains("waiting for one"), "{note}");
+    fs::rename(&next, &at).unwrap();
+    follow.expect(&["b"]);
+    let note = follow.note();
+    assert!(note.contains(&format!("read from lsn {end} on")), "{note}");
+
+    // Another wal in the same directory.
+    group(&mut log, 3, "c");
+    let next = directory.path().join("next");
+    copy_tree(log.path(), &next);
+    fs::rename(at.join("wal"), directory.path().join("old-2")).unwrap();
+    fs::rename(next.join("wal"), at.join("wal")).unwrap();
+    follow.expect(&["c"]);
+    let mut note = follow.note();
+    if note.contains("waiting for one") {
+        note = follow.note();
+    }
+    assert!(note.contains("read from lsn "), "{note}");
+
+    // Another log.
+    let mut other = TestLog::new(100);
+    group(&mut other, 1, "x");
+    let next = directory.path().join("other");
+    copy_tree(other.path(), &next);
+    fs::rename(&at, directory.path().join("old-3")).unwrap();
+    fs::rename(&next, &at).unwrap();
+    follow.expect(&["EpochStart", "x"]);
+    let mut note = follow.note();
+    if note.contains("waiting for one") {
+        note = follow.note();
+    }
+    assert!(
+        note.contains(" of cluster ") && note.contains("read from lsn 0 on"),
+        "{note}"
+    );
+    assert_eq!(follow.stop(), [""; 0]);
+}
+
+fn copy_tree(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            copy_tree(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
 }

@@ -7,11 +7,13 @@ mod support;
 use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::Output;
 use std::time::Duration;
 
 use idem_protocol::wal::{FrameHeader, SegmentHeader};
+use idem_protocol::{Lsn, UnixMs};
 use idem_wal::lock::DirLock;
+use support::memory::in_little_memory;
 use support::*;
 
 fn dump(dir: &Path, options: &[&str]) -> Output {
@@ -246,20 +248,6 @@ fn what_is_printed_and_what_is_skipped_add_up() {
     }
 }
 
-/// With 64 MiB of address space, and the program itself is a part of that.
-fn in_little_memory(arguments: &[&str]) -> Output {
-    let mut command = Command::new("sh");
-    command
-        .args([
-            "-c",
-            "ulimit -v 65536 && exec \"$@\"",
-            "sh",
-            env!("CARGO_BIN_EXE_walctl"),
-        ])
-        .args(arguments);
-    command.output().unwrap()
-}
-
 #[test]
 fn a_sparse_segment_takes_no_memory() {
     let mut log = TestLog::new(0);
@@ -299,4 +287,139 @@ fn a_sparse_segment_takes_no_memory() {
     };
     write_at(&path, used.next_multiple_of(8), &claim.encode(header.salt));
     check(&["dump", dir, "--json"], 1);
+}
+
+/// A log with a group behind its end whose header is good and claims one record of so many bytes; the file has as many.
+fn claiming(body: impl FnOnce(Lsn) -> Vec<u8>, payload_bytes: u32) -> Option<TestLog> {
+    let mut log = TestLog::new(0);
+    log.group(&[(1, 0, string(b"first", b"1"))]);
+    let path = log.segments().pop().unwrap();
+    let head = fs::read(&path).unwrap();
+    let used = head.iter().rposition(|byte| *byte != 0).unwrap() as u64 + 1;
+    let at = used.next_multiple_of(8);
+    let file = OpenOptions::new().write(true).open(&path).unwrap();
+    file.set_len(at + 32 + u64::from(payload_bytes) + 4096).ok()?;
+    let claim = FrameHeader {
+        payload_bytes,
+        lsn: log.end(),
+        synced: log.end(),
+        count: 1,
+        seal: false,
+    };
+    let header = SegmentHeader::decode(&head[..2048]).unwrap();
+    write_at(&path, at, &claim.encode(header.salt));
+    write_at(&path, at + 32, &body(log.end()));
+    Some(log)
+}
+
+#[test]
+fn a_claimed_record_takes_no_memory_and_a_good_one_is_never_cut_for_want_of_it() {
+    const RECORD_BYTES: u32 = 512 << 20;
+    let junk = |_| [&(RECORD_BYTES - 24).to_le_bytes()[..], b"no such checksum"].concat();
+    let Some(log) = claiming(junk, RECORD_BYTES) else {
+        return skip("no sparse file of 512 mebibytes");
+    };
+    let dir = log.path().to_str().unwrap();
+    for (arguments, expected) in [
+        (&["verify", dir][..], 3),
+        (&["dump", dir], 1),
+        (&["stat", dir], 1),
+    ] {
+        let output = in_little_memory(arguments);
+        assert_eq!(code(&output), expected, "{arguments:?}: {}", stderr(&output));
+    }
+    assert_eq!(code(&walctl(&["verify", dir])), 3);
+
+    // A record that is good, and larger than the memory. Its value is all zeros, and is left to the file's.
+    const VALUE_BYTES: usize = 96 << 20;
+    let value = vec![0; VALUE_BYTES];
+    let record = |lsn| {
+        let mut bytes = Vec::new();
+        string(b"k", &value).encode(lsn, UnixMs::new(START_MS + 10), 0, &mut bytes);
+        bytes
+    };
+    let bytes = u32::try_from(record(Lsn::ZERO).len()).unwrap();
+    let begin = |lsn| record(lsn)[..64].to_vec();
+    let log = claiming(begin, bytes).unwrap();
+    let dir = log.path().to_str().unwrap();
+    assert_eq!(code(&walctl(&["verify", dir])), 0);
+    let output = in_little_memory(&["verify", dir]);
+    assert_eq!(code(&output), 9, "{}", stdout(&output));
+    assert!(
+        stdout(&output).contains("not enough memory"),
+        "{}",
+        stdout(&output)
+    );
+}
+
+/// As a broken disk answers, and more handily than one: the segment can be opened, and no byte of it be read.
+fn make_unreadable(segment: &Path) {
+    fs::remove_file(segment).unwrap();
+    fs::create_dir(segment).unwrap();
+}
+
+#[test]
+fn what_cannot_be_read_is_passed_over_and_says_so_with_its_own_code() {
+    let whole = objects(&dump(big_log().path(), &["--frames"]));
+    let count = big_log().segments().len();
+    for bad in [&[0][..], &[1], &[1, 2], &[count - 1], &[0, count - 1]] {
+        let log = big_log();
+        let segments = log.segments();
+        let name = |index: usize| {
+            let name = segments[index].file_name().unwrap().to_str().unwrap();
+            format!("wal/{name}")
+        };
+        let expected: String = whole
+            .iter()
+            .filter(|line| !bad.iter().any(|index| line["file"] == *name(*index)))
+            .filter_map(|line| line["key"].as_str())
+            .collect();
+        for index in bad {
+            make_unreadable(&segments[*index]);
+        }
+        let dir = log.path().to_str().unwrap();
+        let follow: &[&str] = &["--follow", "--to-lsn", "1"];
+        for options in [&[][..], if bad.contains(&0) { &[] } else { follow }] {
+            let output = dump(log.path(), options);
+            let words = stderr(&output);
+            if options.is_empty() {
+                assert_eq!(
+                    (code(&output), keys(&output)),
+                    (9, expected.clone()),
+                    "{bad:?}: {words}"
+                );
+                let lines = words.lines().filter(|line| line.starts_with("walctl: skipped: "));
+                assert_eq!(lines.count(), bad.len(), "{bad:?}: {words}");
+                for index in bad {
+                    let part = format!("walctl: skipped: {} offset 0 to ", name(*index));
+                    assert!(words.contains(&part), "{part} in {words}");
+                }
+                assert!(words.contains(": cannot be read: "), "{words}");
+                assert!(words.contains("walctl verify "), "{words}");
+            } else {
+                assert_eq!(code(&output), 0, "{words}");
+            }
+        }
+        let output = walctl(&["history", dir, "lL", "--past-damage"]);
+        assert_eq!(code(&output), 9, "{bad:?}: {}", stderr(&output));
+        // Without it, what was read before is shown, and up to where that was.
+        let good: String = whole
+            .iter()
+            .take_while(|line| line["file"] != *name(bad[0]))
+            .filter_map(|line| line["key"].as_str())
+            .collect();
+        let output = walctl(&["dump", dir, "--json"]);
+        assert_eq!((code(&output), keys(&output)), (1, good), "{bad:?}");
+        for command in [&["dump", dir][..], &["stat", dir], &["history", dir, "no"]] {
+            let output = walctl(command);
+            let words = stderr(&output);
+            assert_eq!(code(&output), 1, "{command:?}: {words}");
+            for part in ["the log was read up to lsn ", &name(bad[0]), "walctl verify "] {
+                assert!(words.contains(part), "{part} in {words}");
+            }
+            if command[0] == "stat" {
+                assert!(!stdout(&output).is_empty(), "what was counted is shown: {words}");
+            }
+        }
+    }
 }

@@ -11,17 +11,15 @@ use std::time::Duration;
 
 use idem_wal::lock::DirLock;
 use serde_json::Value;
+use support::repairs::*;
 use support::*;
 
 fn repair(log: &TestLog, options: &[&str]) -> Output {
-    let dir = log.path().to_str().unwrap();
-    walctl(&[&["repair", dir], options].concat())
+    repair_dir(log.path(), options)
 }
 
 fn letter(log: &TestLog) -> String {
-    let output = walctl(&["verify", log.path().to_str().unwrap(), "--json"]);
-    let verdict = objects(&output).pop().unwrap();
-    verdict["letter"].as_str().unwrap().to_owned()
+    letter_of(log.path())
 }
 
 /// Files with their bytes, without backups and without the space that is kept for the next control file.
@@ -46,51 +44,6 @@ fn backups(log: &TestLog) -> Vec<PathBuf> {
     });
     paths.sort();
     paths
-}
-
-fn undo(backup: &Path) -> Output {
-    Command::new("sh").arg(backup.join("undo.sh")).output().unwrap()
-}
-
-/// Groups of 20 kB in several segments, each synced before the next was written; not closed.
-fn several_segments() -> TestLog {
-    let mut log = TestLog::new(0);
-    for number in 0..10 {
-        let key = format!("pay:{number}");
-        let value = vec![b'v'; 20_000];
-        log.group(&[
-            (number, 0, string(b"filler", &value)),
-            (number, 3, pending(key.as_bytes(), 60_000, b"fp", b"worker")),
-        ]);
-    }
-    assert!(log.segments().len() >= 3);
-    log
-}
-
-fn flip(path: &Path, at: usize) {
-    let mut bytes = std::fs::read(path).unwrap();
-    bytes[at] ^= 1;
-    std::fs::write(path, bytes).unwrap();
-}
-
-/// A bit in the second group of the first segment: later segments have to go.
-fn rotten() -> TestLog {
-    let log = several_segments();
-    flip(&log.segments()[0], 4096 + 30_000);
-    log
-}
-
-/// As in `verify.rs`: three groups and junk behind them.
-fn junk_at_the_end() -> TestLog {
-    let mut log = TestLog::new(0);
-    for (ms, key) in [(1, "first"), (2, "second"), (3, "third")] {
-        log.group(&[(ms, 0, string(key.as_bytes(), b"value"))]);
-    }
-    log.damage(|bytes| {
-        let end = bytes.len();
-        bytes[end - 100..].fill(0x5a);
-    });
-    log
 }
 
 /// Proposes (changing nothing), repairs, takes it back, and repairs again.
@@ -205,7 +158,7 @@ fn what_was_moved_away_can_still_be_read() {
     let backup = backups(&log).pop().unwrap();
     let dumped = walctl(&["dump", backup.to_str().unwrap(), "--json"]);
     assert!(stdout(&dumped).contains("pay:9"), "{}", stderr(&dumped));
-    assert!(!backup.join("unfinished").exists());
+    assert!(!log.path().join("repair.incomplete").exists());
 }
 
 #[test]
@@ -215,9 +168,13 @@ fn what_it_says_to_people() {
         ("repair-rot.jsonl", rotten(), &["--json"]),
         ("repair-clean.txt", sample(), &[]),
     ] {
-        let output = repair(&log, options);
+        // In a place of its own, without the stores of other tests beside it.
+        let place = tempfile::tempdir().unwrap();
+        let dir = place.path().join("data");
+        copied(log.path(), &dir);
+        let output = repair_dir(&dir, options);
         // What is free differs from machine to machine.
-        let text = stdout(&output).replace(log.path().to_str().unwrap(), "DIR");
+        let text = stdout(&output).replace(dir.to_str().unwrap(), "DIR");
         let text: String = text
             .split_inclusive('\n')
             .filter(|line| !line.ends_with("are free\n"))
@@ -259,6 +216,11 @@ fn nothing_is_changed_without_a_yes_or_with_another_plan() {
             wal.to_str().unwrap(),
         ],
     );
+    assert!(stderr(&output).contains("it is in wal"), "{}", stderr(&output));
+    let elsewhere = tempfile::tempdir().unwrap();
+    std::fs::write(elsewhere.path().join("file"), b"").unwrap();
+    let full = elsewhere.path().to_str().unwrap();
+    let output = repair(&log, &["--plan", "accept-loss", "--yes", "--backup", full]);
     assert!(stderr(&output).contains("not empty"), "{}", stderr(&output));
     assert!(image(log.path()) == before, "the directory was changed");
 
@@ -333,28 +295,6 @@ fn the_backup_may_be_elsewhere_and_the_script_still_finds_its_way() {
 }
 
 #[test]
-fn an_interrupted_repair_is_said_and_can_be_taken_back() {
-    let log = rotten();
-    let before = files(&log);
-    assert_eq!(code(&repair(&log, &["--plan", "accept-loss", "--yes"])), 0);
-    let backup = backups(&log).pop().unwrap();
-    // As if it had stopped before the cut: the bytes are back, the later segments are not.
-    let first = log.segments()[0].clone();
-    std::fs::write(&first, &before[&first]).unwrap();
-    std::fs::write(backup.join("unfinished"), b"").unwrap();
-    let output = repair(&log, &[]);
-    let script = backup.join("undo.sh");
-    assert!(
-        stderr(&output).contains(script.to_str().unwrap()),
-        "{}",
-        stderr(&output)
-    );
-    assert_eq!(code(&undo(&backup)), 0);
-    assert!(files(&log) == before);
-    assert!(!stderr(&repair(&log, &[])).contains("undo.sh"));
-}
-
-#[test]
 fn what_root_repairs_belongs_to_the_directorys_owner() {
     use std::os::unix::fs::{MetadataExt, chown};
     let log = rotten();
@@ -362,6 +302,7 @@ fn what_root_repairs_belongs_to_the_directorys_owner() {
         return skip("only root gives files away");
     }
     let owner = || std::fs::metadata(log.path().join("control")).unwrap().uid();
+    chown(log.path().join("control"), Some(12_345), Some(12_345)).unwrap();
     assert_eq!(code(&repair(&log, &["--plan", "accept-loss", "--yes"])), 0);
     assert_eq!(owner(), 12_345);
     let output = undo(&backups(&log)[0]);

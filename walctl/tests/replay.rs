@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use idem_engine::Keyspace;
 use idem_engine::digest::digest;
+use idem_protocol::wal::Record;
 use idem_protocol::{Lsn, UnixMs};
 use idem_wal::lock::DirLock;
 use serde_json::Value as Json;
@@ -103,11 +104,11 @@ fn a_position_outside_of_the_log_or_within_a_record_is_refused_with_what_there_i
     let range = format!("to lsn {}", end.end);
     check_refused(log.path(), &["--to-lsn", &beyond], 1, &["lsn 0", &range]);
     let early = (first.time.get() - 1).to_string();
-    let late = (end.time.get() + 1).to_string();
-    for time in [early, late] {
+    let later = (now_ms() + 3_600_000).to_string();
+    for time in [&early, &later, "2100-01-01T00:00:00Z"] {
         check_refused(
             log.path(),
-            &["--to-time", &time],
+            &["--to-time", time],
             1,
             &["outside of the log", &range],
         );
@@ -117,6 +118,95 @@ fn a_position_outside_of_the_log_or_within_a_record_is_refused_with_what_there_i
     assert_eq!(totals(log.path(), &["--to-lsn", "0"])["keys"], 0);
     let empty = tempfile::tempdir().unwrap();
     check_refused(empty.path(), &[], 1, &["no log"]);
+}
+
+fn now_ms() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    u64::try_from(since.unwrap().as_millis()).unwrap()
+}
+
+/// The end of the log stands for a time that has come without another record.
+fn check_quiet(dir: &Path, time: &str, lsn: Lsn) {
+    let output = replay(dir, &["--json", "--to-time", time]);
+    assert_eq!(code(&output), 0, "{time}: {}", stderr(&output));
+    assert_eq!(objects(&output)[0]["lsn"], lsn.get());
+    let words = format!("nothing was written after lsn {lsn}, ");
+    assert!(stderr(&output).contains(&words), "{time}: {}", stderr(&output));
+}
+
+#[test]
+fn a_time_since_the_newest_record_is_the_end_of_the_log_and_one_to_come_is_none() {
+    let mut log = sample();
+    let end = records(log.path()).last().unwrap().end;
+    check_quiet(log.path(), "2026-01-01T00:00:02.002Z", end);
+    check_quiet(log.path(), &now_ms().to_string(), end);
+    // The newest record's own time needs no such words.
+    let output = replay(log.path(), &["--to-time", "2026-01-01T00:00:02.001Z"]);
+    assert_eq!((code(&output), stderr(&output)), (0, String::new()));
+
+    // A server has it, and its log rests: the seal says so.
+    log.reopen();
+    log.group(&[(3000, 0, string(b"a", b"1"))]);
+    log.seal();
+    let end = log.end();
+    let server = DirLock::exclusive(log.path(), Duration::ZERO).unwrap();
+    check_quiet(log.path(), "2026-01-01T00:00:05Z", end);
+    check_quiet(log.path(), &now_ms().to_string(), end);
+    // Only the time went on since, and no seal follows that.
+    let end = log.group(&[(6000, 0, Record::Clock)]);
+    let output = replay(log.path(), &["--json", "--to-time", "2026-01-01T00:00:07Z"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(objects(&output)[0]["lsn"], end.get());
+    // A record without a later mark may not be on disk.
+    log.group(&[(8000, 0, string(b"b", b"2"))]);
+    let target = ["--to-time", "2026-01-01T00:00:09Z"];
+    check_refused(log.path(), &target, 1, &["does not say yet", "--to-lsn"]);
+    check_refused(
+        log.path(),
+        &["--to-lsn", &log.end().to_string()],
+        1,
+        &["does not say yet"],
+    );
+    // Of a time to come nothing is synced, and nothing is waited for.
+    let target = ["--to-time", "2100-01-01T00:00:00Z"];
+    check_refused(log.path(), &target, 1, &["outside of the log"]);
+    // The seal comes while it is waited for.
+    let end = log.end();
+    let (sender, receiver) = std::sync::mpsc::channel();
+    let path = log.path().to_owned();
+    let waiting = std::thread::spawn(move || {
+        sender.send(()).unwrap();
+        replay(&path, &["--json", "--to-time", "2026-01-01T00:00:09Z"])
+    });
+    receiver.recv().unwrap();
+    log.seal();
+    let output = waiting.join().unwrap();
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(objects(&output)[0]["lsn"], end.get());
+    drop(server);
+}
+
+/// What is archived of a log ends before the log does.
+#[test]
+fn the_end_of_an_archive_stands_for_no_later_time() {
+    let mut log = TestLog::new(0);
+    for number in 0..12u8 {
+        log.group(&[(u64::from(number), 0, string(&[b'k', number], &[b'v'; 20_000]))]);
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let store = directory.path().join("store");
+    let dir = log.path().to_str().unwrap();
+    let archived = walctl(&["archive", dir, "--into", store.to_str().unwrap(), "--yes"]);
+    assert_eq!(code(&archived), 0, "{}", stderr(&archived));
+    let history = std::fs::read_dir(&store).unwrap().next().unwrap().unwrap().path();
+    let target = ["--to-time", "2026-01-01T00:00:05Z"];
+    check_refused(
+        &history,
+        &target,
+        1,
+        &["outside of the log", "went on after what is archived"],
+    );
+    assert_eq!(totals(log.path(), &target)["keys"], 12);
 }
 
 /// A log whose first segments are gone, and its records from before that.
@@ -222,7 +312,7 @@ fn a_target_before_the_damage_is_given_with_a_note_and_one_behind_it_is_refused(
         if record.end > hit.lsn {
             assert_eq!(code(&output), 4, "{}", stderr(&output));
             assert!(stderr(&output).contains("F ROT"), "{}", stderr(&output));
-            assert_eq!(stdout(&output), "");
+            assert_eq!(objects(&output)[0]["letter"], "F");
         } else if code(&output) == 0 {
             assert!(stderr(&output).contains("note:"), "{}", stderr(&output));
             check(&objects(&output)[0], record.end, &model);
@@ -255,6 +345,44 @@ fn a_live_directory_is_replayed_as_far_as_a_sync_has_covered() {
     log.seal();
     log.group(&[(30, 0, string(b"c", b"3"))]);
     assert_eq!(totals(log.path(), &[])["keys"], 2);
+}
+
+#[test]
+fn a_time_that_a_client_was_shown_counts_once_the_log_rests_behind_it() {
+    let mut log = TestLog::new(0);
+    log.group(&[(10, 0, pending(b"k", 50, b"f", b"o"))]);
+    let seal = log.end();
+    log.seal();
+    // The key was asked for and had ended: its end is in the log, and no seal follows such a group.
+    log.group(&[(300, 0, Record::Clock)]);
+    let end = log.end().to_string();
+    let time = (START_MS + 5_000).to_string();
+    let _server = DirLock::exclusive(log.path(), Duration::ZERO).unwrap();
+    for target in [&[][..], &["--to-lsn", &end], &["--to-time", &time]] {
+        let output = replay(log.path(), &[&["--json"], target].concat());
+        let words = stderr(&output);
+        assert_eq!(code(&output), 0, "{target:?}: {words}");
+        let found = &objects(&output)[0];
+        assert_eq!(found["lsn"].to_string(), end, "{target:?}");
+        assert_eq!(
+            (&found["keys"], &found["time_ms"]),
+            (&Json::from(0), &Json::from(START_MS + 300))
+        );
+        let note = format!("lsn {seal} to {end} tells only that time went on");
+        assert!(words.contains(&note), "{target:?}: {words}");
+    }
+    // Of anything else nothing is told before a sync is known to have covered it.
+    log.write(&[(400, 0, string(b"a", b"1"))]);
+    let written = log.end().to_string();
+    check_refused(
+        log.path(),
+        &["--to-lsn", &written],
+        1,
+        &[
+            &format!("does not say yet that lsn {written} is on disk"),
+            &format!("--to-lsn {end} is"),
+        ],
+    );
 }
 
 #[test]
@@ -385,6 +513,10 @@ fn an_end_that_a_start_cuts_off_is_no_part_of_the_state_and_a_note() {
     assert_eq!(code(&output), 0, "{}", stderr(&output));
     assert!(stderr(&output).contains("E UNPROVEN_TAIL"), "{}", stderr(&output));
     assert_eq!(objects(&output)[0]["lsn"], end.get());
+    let output = replay(log.path(), &["--json", "--to-time", &now_ms().to_string()]);
+    assert_eq!(objects(&output)[0]["lsn"], end.get());
+    let said = stderr(&output);
+    assert!(said.contains("the log has no record after lsn"), "{said}");
 }
 
 #[test]
@@ -416,7 +548,7 @@ fn each_verdict_that_refuses_has_its_exit_code() {
 fn totals_and_a_key_look_like_this() {
     let log = sample();
     let dir = log.path().to_str().unwrap();
-    let target = ["--to-time", "2026-01-01T00:00:02.5Z"];
+    let target = ["--to-time", "2100-01-01T00:00:00Z"];
     check_refused(log.path(), &target, 1, &["2026-01-01T00:00:02.001Z"]);
     let show = |more: &[&str]| stdout(&walctl(&[&["replay", dir], more].concat()));
     let at = ["--to-time", "2026-01-01T00:00:01.003Z"];

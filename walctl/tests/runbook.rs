@@ -21,7 +21,7 @@ use support::golden;
 /// What a comment that names no other place stands for.
 const DATA: &str = "/var/lib/idemd";
 /// Somebody reads it at night.
-const LINES_MAX: usize = 300;
+const LINES_MAX: usize = 340;
 
 #[test]
 fn every_command_of_the_runbook_prints_what_it_says() {

@@ -200,7 +200,7 @@ fn what_is_no_file_is_code_1() {
     for (path, words) in [
         (directory.path().to_owned(), "directory"),
         (directory.path().join(".."), "directory"),
-        (directory.path().join("missing"), "missing: "),
+        (directory.path().join("missing"), "no such file: "),
         (directory.path().join("missing/too"), "missing"),
         (PathBuf::new(), "value"),
     ] {
@@ -225,4 +225,57 @@ fn looking_changes_nothing_and_a_closed_pipe_is_no_failure() {
     let output = child.wait_with_output().unwrap();
     assert_eq!((code(&output), stderr(&output)), (0, String::new()));
     assert!(image(directory.path()) == before);
+}
+
+#[test]
+fn another_file_is_said_to_be_what_it_is_and_a_directory_names_its_newest_snapshot() {
+    let log = sample();
+    let (_directory, snapshot_file) = sample_snapshot();
+    let segment = log.segments().pop().unwrap();
+    let piece = log.path().join("piece");
+    let bytes = std::fs::read(&segment).unwrap();
+    std::fs::write(&piece, &bytes[4096..]).unwrap();
+    let text = log.path().join("notes.txt");
+    std::fs::write(&text, "bring milk").unwrap();
+    let fifo = log.path().join("fifo");
+    let made = std::process::Command::new("mkfifo").arg(&fifo).status().unwrap();
+    assert!(made.success());
+    let check = |path: &Path, expected: i32, words: &str| {
+        for options in [&[][..], &["--json"]] {
+            let output = snapshot(path, options);
+            assert_eq!(code(&output), expected, "{path:?}: {}", stderr(&output));
+            assert!(
+                stderr(&output).contains(words),
+                "{words:?} in {}",
+                stderr(&output)
+            );
+            assert_eq!(stdout(&output).is_empty(), expected == 1, "{path:?}");
+        }
+    };
+    check(&segment, 1, "is not a snapshot: it is a segment of a log");
+    check(
+        &log.path().join("control"),
+        1,
+        "is not a snapshot: it is a control file",
+    );
+    check(&piece, 1, "is not a snapshot: it is a piece of a log");
+    check(&fifo, 1, "fifo: it is a FIFO");
+    // What it was before something happened to its first bytes cannot be told.
+    check(&text, 4, "");
+
+    let of_log = "a directory, not a snapshot";
+    check(log.path(), 1, &format!("{of_log}, and there is none in it"));
+    let snap = log.path().join("snap");
+    std::fs::create_dir_all(&snap).unwrap();
+    let newest = snap.join("00000000000000004096.snap");
+    std::fs::copy(&snapshot_file, &newest).unwrap();
+    std::fs::copy(&snapshot_file, snap.join("00000000000000000009.snap")).unwrap();
+    for path in [log.path(), &snap] {
+        check(
+            path,
+            1,
+            &format!("{of_log}; the newest in it is {}", newest.display()),
+        );
+    }
+    check(&newest, 0, "");
 }

@@ -6,8 +6,12 @@ mod support;
 
 use std::collections::BTreeMap;
 
+use idem_protocol::Lsn;
+use idem_protocol::snapshot::SnapshotTrailer;
 use idem_protocol::wal::Record;
 use serde_json::Value;
+use support::memory::in_little_memory;
+use support::snapshots::{cluster_of, write_snapshot};
 use support::*;
 
 fn stat(log: &TestLog, options: &[&str]) -> std::process::Output {
@@ -205,4 +209,96 @@ fn looking_changes_nothing() {
     let before = image(log.path());
     assert_eq!(code(&stat(&log, &[])), 0);
     assert!(image(log.path()) == before);
+}
+
+#[test]
+fn damage_below_the_snapshots_points_to_the_command_that_looks_there() {
+    let mut log = TestLog::new(0);
+    let value = vec![b'v'; 20_000];
+    let mut start = Lsn::ZERO;
+    for number in 0..12u8 {
+        start = log.group(&[(u64::from(number), 0, string(&[b'a' + number], &value))]);
+    }
+    log.shut_down();
+    let segments = log.segments();
+    assert!(segments.len() > 3);
+    let mut bytes = std::fs::read(&segments[0]).unwrap();
+    bytes[4096 + 200] ^= 1;
+    std::fs::write(&segments[0], bytes).unwrap();
+    let dir = log.path().to_str().unwrap();
+    let check = |expected: &str| {
+        for (arguments, expected_code) in [
+            (vec!["stat", dir], 1),
+            (vec!["dump", dir], 1),
+            (vec!["history", dir, "l"], 1),
+            (vec!["dump", dir, "--past-damage"], 4),
+            (vec!["history", dir, "l", "--past-damage"], 4),
+        ] {
+            let output = walctl(&arguments);
+            let words = stderr(&output);
+            assert_eq!(code(&output), expected_code, "{arguments:?}: {words}");
+            let last = words.lines().last().unwrap();
+            assert!(
+                last.ends_with(&format!(": walctl verify {expected}")),
+                "{arguments:?}: {words}"
+            );
+        }
+    };
+    // A start reads from the beginning.
+    check(dir);
+    let trailer = SnapshotTrailer {
+        end_lsn: start,
+        ..SnapshotTrailer::default()
+    };
+    let path = write_snapshot(log.path(), cluster_of(log.path()), start, &[], trailer);
+    check(&format!("--deep {dir}"));
+    // A snapshot that a start cannot use changes nothing.
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[50] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    check(dir);
+}
+
+/// As the one that `past_damage` has for `dump` and `verify`.
+#[test]
+fn memory_does_not_depend_on_the_length_of_a_segment_nor_on_the_number_of_keys() {
+    let mut keys_written = 0_u64;
+    let mut log = TestLog::new(0);
+    // A million keys of 100 bytes: more than the memory in which they are counted.
+    for _ in 0..100 {
+        let keys: Vec<String> = (0..10_000)
+            .map(|_| {
+                keys_written += 1;
+                format!("{keys_written:0>100}")
+            })
+            .collect();
+        let records: Vec<(u64, u8, Record<'_>)> = keys
+            .iter()
+            .map(|key| (keys_written, 0, string(key.as_bytes(), b"v")))
+            .collect();
+        log.group(&records);
+    }
+    log.shut_down();
+    let path = log.segments().pop().unwrap();
+    let file = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+    if file.set_len(5 << 30).is_err() {
+        return skip("no sparse file of five gibibytes");
+    }
+    let dir = log.path().to_str().unwrap();
+    let output = in_little_memory(&["stat", dir, "--json"]);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(
+        number(&objects(&output)[0]["by_opcode"]["1"]["records"]),
+        keys_written
+    );
+    let last = format!("{keys_written:0>100}");
+    for past in [&[][..], &["--past-damage"]] {
+        let output = in_little_memory(&[&["history", dir, &last, "--json"], past].concat());
+        assert_eq!(
+            (code(&output), objects(&output).len()),
+            (0, 1),
+            "{}",
+            stderr(&output)
+        );
+    }
 }

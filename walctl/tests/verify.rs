@@ -4,10 +4,14 @@
 
 mod support;
 
+use std::path::PathBuf;
 use std::process::{Command, Output};
 
+use idem_protocol::snapshot::SnapshotTrailer;
 use idem_wal::lock::DirLock;
 use serde_json::Value;
+use support::histories::records;
+use support::snapshots::{cluster_of, write_snapshot};
 use support::*;
 
 fn verify(log: &TestLog, options: &[&str]) -> Output {
@@ -188,6 +192,124 @@ fn what_stands_beside_a_good_verdict_is_a_finding_and_changes_nothing() {
         "{files:?}"
     );
     assert!(stdout(&verify(&log, &[])).contains("also: snap/"));
+}
+
+/// A snapshot of the end of a log, with these items.
+fn snapshot_of_the_end(log: &TestLog, keys: &[&[u8]]) -> PathBuf {
+    let all = records(log.path());
+    let last = all.last().unwrap();
+    let trailer = SnapshotTrailer {
+        end_lsn: last.end,
+        end_crc: last.raw().crc,
+        log_time: last.time,
+        ..SnapshotTrailer::default()
+    };
+    let items: Vec<_> = keys
+        .iter()
+        .map(|key| (last.end, 3, 0, string(key, b"value")))
+        .collect();
+    write_snapshot(log.path(), cluster_of(log.path()), last.end, &items, trailer)
+}
+
+#[test]
+fn the_time_of_a_damaged_log_is_that_of_its_last_good_record() {
+    let log = three_groups();
+    snapshot_of_the_end(&log, &[b"first", b"second", b"third"]);
+    let verdict = check("whole", &log, "CLEAN", "B", 0);
+    assert_eq!(verdict["log_time_ms"], START_MS + 3);
+    for (key, time) in [(&b"third"[..], 2), (b"second", 1), (b"first", 0)] {
+        flip(&log, key);
+        let verdict = check("damaged", &log, "ROT", "F", 4);
+        assert_eq!(verdict["log_time_ms"], START_MS + time, "{verdict}");
+        let human = stdout(&verify(&log, &[]));
+        assert!(
+            human.contains(&format!(", newest 2026-01-01T00:00:00.00{time}Z")),
+            "{human}"
+        );
+    }
+}
+
+#[test]
+fn a_damaged_snapshot_is_named_with_its_place_and_both_checksums() {
+    // A bit in an item, and one that only the checksum over the whole file finds.
+    for at_the_end in [false, true] {
+        let log = three_groups();
+        let path = snapshot_of_the_end(&log, &[b"first", b"second"]);
+        let mut bytes = std::fs::read(&path).unwrap();
+        let last = bytes.len() - 1;
+        let at = if at_the_end { last } else { 44 + 30 };
+        bytes[at] ^= 1;
+        std::fs::write(&path, bytes).unwrap();
+        let output = verify(&log, &["--json"]);
+        let found = &objects(&output)[0];
+        assert_eq!((code(&output), &found["letter"]), (0, &Value::Null));
+        let name = path.file_name().unwrap().to_str().unwrap();
+        assert_eq!(found["file"], format!("snap/{name}"));
+        assert!(found["offset"].as_u64().unwrap() >= 44);
+        let crcs = [&found["expected_crc"], &found["found_crc"]].map(|crc| crc.as_u64().unwrap());
+        assert_ne!(crcs[0], crcs[1]);
+        let human = stdout(&verify(&log, &[]));
+        let words = format!("expected CRC {:08x}, found CRC {:08x}", crcs[0], crcs[1]);
+        assert!(human.contains(&words), "{human}");
+    }
+}
+
+#[test]
+fn an_archived_log_is_said_to_be_one_and_what_can_be_done_with_it() {
+    let mut log = TestLog::new(0);
+    for number in 0..10 {
+        log.group(&[(number, 0, string(b"filler", &[b'v'; 20_000]))]);
+    }
+    let store = tempfile::tempdir().unwrap();
+    let into = store.path().to_str().unwrap();
+    let archived = walctl(&["archive", log.path().to_str().unwrap(), "--into", into, "--yes"]);
+    assert_eq!(code(&archived), 0, "{}", stderr(&archived));
+    let history = std::fs::read_dir(store.path())
+        .unwrap()
+        .next()
+        .unwrap()
+        .unwrap()
+        .path();
+    let history = history.to_str().unwrap();
+    let (human, json) = (
+        walctl(&["verify", history]),
+        walctl(&["verify", history, "--json"]),
+    );
+    assert!(stdout(&human).contains("an archived log"), "{}", stdout(&human));
+    let verdict = objects(&json).pop().unwrap();
+    assert_eq!(verdict["archived"], true);
+    for output in [&human, &json] {
+        assert_eq!(code(output), 0);
+        let said = stderr(output);
+        assert!(
+            said.contains(&format!("walctl archive DIR --into {into} --check")),
+            "{said}"
+        );
+        let back = format!(
+            "walctl restore --from {history} --into NEW --to-lsn {}",
+            verdict["end_lsn"]
+        );
+        assert!(said.contains(&back), "{said}");
+    }
+    // And that command does it.
+    let new = store.path().join("new");
+    let end = verdict["end_lsn"].to_string();
+    let back = [
+        "restore",
+        "--from",
+        history,
+        "--into",
+        new.to_str().unwrap(),
+        "--to-lsn",
+        &end,
+        "--yes",
+    ];
+    let output = walctl(&back);
+    assert_eq!(code(&output), 0, "{}", stderr(&output));
+    assert_eq!(
+        objects(&verify(&log, &["--json"])).pop().unwrap()["archived"],
+        Value::Null
+    );
 }
 
 #[test]

@@ -1,5 +1,5 @@
 //! `CLIENT`: what a connection says about itself, and what operators do to others. Which connections there are, and
-//! ending them, is in [`client_list`](super::client_list).
+//! ending them, is in [`super::client_list`].
 //!
 //! Client-side caching is not here: `TRACKING ON` is refused, and what asks about it is told that it is off.
 

@@ -214,7 +214,7 @@ impl Filter<'_> {
     /// Whether it applies; the caller is a case of its own.
     fn admits(&self, client: &ClientFacts<'_>, session: &Session) -> bool {
         let is_at = |wanted: Option<&[u8]>, address: Option<SocketAddr>| {
-            wanted.is_none_or(|wanted| spelled(address).as_bytes() == wanted)
+            wanted.is_none_or(|wanted| address.is_some_and(|is| is.to_string().as_bytes() == wanted))
         };
         self.id.is_none_or(|id| id == client.id)
             && self.kind.is_none_or(|kind| kind == Kind::of(session))

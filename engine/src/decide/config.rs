@@ -33,10 +33,10 @@ pub(super) fn decide<'c: 'k, 'k>(call: Call<'c>, view: &View<'k>) -> Decided<'c,
 
 /// All or none: what cannot be is refused before anything is.
 fn set<'c: 'k, 'k>(arguments: Args<'c>, view: &View<'k>) -> Decided<'c, 'k> {
-    if !arguments.len().is_multiple_of(2) {
+    let words: Vec<&[u8]> = bound::names(arguments)?.iter().collect();
+    if !words.len().is_multiple_of(2) {
         return Err(errors::syntax());
     }
-    let words: Vec<&[u8]> = bound::names(arguments)?.iter().collect();
     let pairs: Vec<(&[u8], &[u8])> = words.chunks_exact(2).map(|pair| (pair[0], pair[1])).collect();
     let changes = view.facts().check_settings(view.deeds(), &pairs)?;
     Ok(if changes.is_empty() {

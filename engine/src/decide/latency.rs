@@ -6,7 +6,7 @@ use idem_protocol::command::{SubcommandId, docs};
 use idem_protocol::resp::encode::Reply;
 
 use super::introspect::shorten;
-use super::{Call, Decided, View, bound, count, shown};
+use super::{Call, Decided, View, count, shown};
 use crate::decision::Decision;
 use crate::deed::Deed;
 use crate::latency::{LatencyEvent, Sample, Series};
@@ -33,10 +33,7 @@ pub(super) fn decide<'c: 'k, 'k>(call: Call<'c>, view: &View<'k>) -> Decided<'c,
                 .ok_or_else(|| format!("ERR No samples available for event '{}'", shown(call.arg(2))))?;
             Reply::Verbatim("txt", graph(event, series, view.clock().get() / 1000).into())
         }
-        Some(SubcommandId::LatencyHistogram) => {
-            bound::names(call.args.tail(2))?;
-            Reply::Map(Vec::new())
-        }
+        Some(SubcommandId::LatencyHistogram) => Reply::Map(Vec::new()),
         Some(SubcommandId::LatencyHistory) => {
             let series = LatencyEvent::by_name(call.arg(2), false).and_then(kept);
             Reply::Array(series.map_or_else(Vec::new, |series| series.samples().map(sample).collect()))

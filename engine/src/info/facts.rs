@@ -102,7 +102,7 @@ pub struct ServerFacts {
 
     /// Connections now.
     pub connected_clients: u64,
-    /// Commands that wait for log space.
+    /// Commands that wait for the log, or for the end of a pause.
     pub blocked_clients: u64,
     /// Most connections allowed.
     pub maxclients: u64,

@@ -73,7 +73,7 @@ impl Node {
         let Some(transaction) = &mut session.transaction else {
             return self.refuse(session, NOT_INSIDE.into(), out);
         };
-        let refusal: Option<Text> = if flags.contains(Flags::NO_MULTI) || answers_in_pieces(&route) {
+        let refusal: Option<Text> = if flags.contains(Flags::NO_MULTI) || route.spec.has_many_replies() {
             Some(NOT_INSIDE.into())
         } else if flags.contains(Flags::DENYOOM) && self.is_full() && !self.evicts() {
             Some(NO_MEMORY.into())
@@ -386,12 +386,4 @@ impl Trial {
         let records = self.parts.records();
         Record::Transaction { records }.encoded_len()
     }
-}
-
-/// Whether a command answers in several replies, of which an array of EXEC could hold one.
-fn answers_in_pieces(route: &Route) -> bool {
-    matches!(
-        route.spec.name,
-        "subscribe" | "unsubscribe" | "psubscribe" | "punsubscribe"
-    )
 }

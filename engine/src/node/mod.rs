@@ -85,6 +85,9 @@ pub enum Outcome {
     /// The log or the memory has no room at this moment. Nothing was written to the output and nothing changed, except
     /// that other keys may have been evicted for it: call again with the same command after the next event of the log.
     Wait,
+    /// A pause holds the command. Nothing has happened: call again with the same command when the pause ends
+    /// ([`Node::paused_until`]) or is taken back.
+    Held,
     /// As `Reply`; afterwards the connection is closed.
     Close {
         /// It may go out when the barrier is here.

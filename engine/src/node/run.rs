@@ -15,7 +15,8 @@ impl Node {
     /// Runs one command at `now` and appends its reply to `out`.
     ///
     /// Either everything happens in this call (records appended and applied, reply encoded, session changed, counted) or,
-    /// for [`Outcome::Wait`], nothing at all, except that other keys may have been evicted to make room for it.
+    /// for [`Outcome::Wait`] and [`Outcome::Held`], nothing at all, except that other keys may have been evicted to make room
+    /// for it.
     pub fn execute<L: Log>(
         &mut self,
         session: &mut Session,
@@ -26,7 +27,7 @@ impl Node {
         out: &mut Vec<u8>,
     ) -> Outcome {
         if self.paused_until().is_some() && self.is_held(session, args, now) {
-            return Outcome::Wait;
+            return Outcome::Held;
         }
         let (start, last_command) = (out.len(), session.last_command);
         let outcome = self.answer(session, args, now, log, facts, out);

@@ -8,8 +8,8 @@
 //!                    └─ DISCARD, RESET, the end of the connection ─▶ forgotten
 //! ```
 //!
-//! What is queued belongs to the session and has touched nothing. Its memory is bounded ([`Node::limit_transactions`]
-//! (crate::Node::limit_transactions)) and counts as the connection's.
+//! What is queued belongs to the session and has touched nothing. Its memory is bounded
+//! ([`Node::limit_transactions`](crate::Node::limit_transactions)) and counts as the connection's.
 
 pub(crate) mod watch;
 

@@ -23,3 +23,4 @@ mod strings;
 mod support;
 mod time;
 mod transactions;
+mod watching;

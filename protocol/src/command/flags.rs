@@ -77,6 +77,8 @@ bit_set! {
         LOADING = 7, "loading";
         /// Allowed on a follower that has lost its primary.
         STALE = 8, "stale";
+        /// Redis puts what it carries out into the slow log instead; here a slow `EXEC` is one entry.
+        SKIP_SLOWLOG = 16, "skip_slowlog";
         /// Constant or logarithmic time.
         FAST = 9, "fast";
         /// Allowed before login.

@@ -99,6 +99,13 @@ impl SegmentHeader {
         page
     }
 
+    /// The checksum that a copy at the front of `bytes` has written, and that of its bytes: what to show of one that is
+    /// damaged. Nothing when the bytes end before the copy does.
+    pub fn crcs(bytes: &[u8]) -> Option<(u32, u32)> {
+        let bytes = bytes.get(..HEADER_COPY_BYTES)?;
+        Some((u32_at(bytes, 100), crc32fast::hash(&bytes[..100])))
+    }
+
     /// Reads one copy, at the front of `bytes`.
     pub fn decode(bytes: &[u8]) -> Result<Self, HeaderError> {
         let bytes = bytes.get(..HEADER_COPY_BYTES).ok_or(HeaderError::Damaged)?;

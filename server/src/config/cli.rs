@@ -9,8 +9,9 @@ use super::ConfigError;
 use super::absent::ABSENT;
 use super::options::Options;
 use super::table::{Kind, OPTIONS};
+use super::words::{Offering, words};
 
-/// What can be generated with the hidden `--generate`.
+/// What can be generated with `--generate`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Generate {
     /// A completion script for this shell.
@@ -61,6 +62,7 @@ pub fn command() -> Command {
         let mut arg = Arg::new(row.name)
             .long(row.name)
             .value_name(row.value)
+            .value_parser(Offering(words(row)))
             .allow_negative_numbers(true)
             .help(format!("{} [default: {}]", row.help, row.default));
         if row.kind == Kind::Switch {
@@ -88,7 +90,7 @@ pub fn command() -> Command {
             .value_parser(clap::builder::PossibleValuesParser::new(
                 GENERATE.iter().map(|(word, _)| *word),
             ))
-            .hide(true),
+            .help("Writes shell completions or the man page to stdout, and ends"),
     )
 }
 

@@ -15,6 +15,7 @@ pub mod settings;
 pub mod size;
 pub mod table;
 mod values;
+pub mod words;
 
 use std::fmt;
 

@@ -21,9 +21,17 @@ pub(super) struct Caller {
     pub(super) promised: Lsn,
 }
 
-/// Carries out what the last command asked for; how many bytes it gave to other connections.
-pub(super) fn carry_out(core: &mut Core, shard: &Shard, caller: Caller) -> usize {
-    let mut published = 0;
+/// What the commands of one stretch have given to other connections.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Published {
+    /// Messages, counted for each who gets them.
+    pub(super) bytes: usize,
+    /// Connections that are to be woken for them.
+    pub(super) woken: usize,
+}
+
+/// Carries out what the last command asked for, and adds up what it gave to others.
+pub(super) fn carry_out(core: &mut Core, shard: &Shard, caller: Caller, published: &mut Published) {
     for deed in core.node.take_deeds() {
         match deed {
             Deed::Snapshot => {
@@ -51,10 +59,9 @@ pub(super) fn carry_out(core: &mut Core, shard: &Shard, caller: Caller) -> usize
                 shard.commit_wanted.notify_one();
             }
             Deed::ResetStatistics => core.reset_statistics(),
-            Deed::Publish(publication) => published += publish(core, shard, caller, &publication),
+            Deed::Publish(publication) => publish(core, shard, caller, &publication, published),
         }
     }
-    published
 }
 
 /// Gives a message to all its receivers.
@@ -62,7 +69,13 @@ pub(super) fn carry_out(core: &mut Core, shard: &Shard, caller: Caller) -> usize
 /// It may tell them that the publisher's writes before it have happened: "k is set", sent behind the SET in one go. They
 /// must not read that before a crash can no longer take the SET back. So it waits in each receiver's replies for all that
 /// the publisher has been promised so far.
-fn publish(core: &mut Core, shard: &Shard, caller: Caller, publication: &Publication) -> usize {
+fn publish(
+    core: &mut Core,
+    shard: &Shard,
+    caller: Caller,
+    publication: &Publication,
+    published: &mut Published,
+) {
     let Core { node, peers, .. } = core;
     let promised = caller.promised;
     #[cfg(feature = "sabotage")]
@@ -72,7 +85,6 @@ fn publish(core: &mut Core, shard: &Shard, caller: Caller, publication: &Publica
         promised
     };
     let limit = shard.options.get().client_output_buffer_limit;
-    let mut published = 0;
     for (pattern, receivers) in node.pubsub().receivers(publication) {
         // Encoded once for each protocol that somebody speaks.
         let (mut resp2, mut resp3) = (None, None);
@@ -89,8 +101,9 @@ fn publish(core: &mut Core, shard: &Shard, caller: Caller, publication: &Publica
                 Protocol::Resp3 => &mut resp3,
             };
             let frame = frame.get_or_insert_with(|| Rc::from(publication.encode(pattern, protocol)));
-            published += peers.deliver(&peer, frame, promised, limit);
+            published.woken += usize::from(!peer.called.get());
+            published.bytes += peers.deliver(&peer, frame, promised, limit);
         }
     }
-    published
+    shard.mail.notify_one();
 }

@@ -8,25 +8,22 @@ use idem_protocol::command;
 use idem_protocol::resp::decode::Step;
 use idem_protocol::resp::encode::Reply;
 
-use super::deeds::Caller;
-use super::{BACKPRESSURE_BYTES, Connection, Stopped, deeds};
+use super::deeds::{Caller, Published};
+use super::{BACKPRESSURE_BYTES, Connection, MESSAGES_UNSENT_BYTES_MAX, Stopped, deeds};
 use crate::clock::boot_time;
 use crate::inbox::{Inbox, Poured};
 use crate::peer::{DropReason, SaveResult};
 use crate::replies::Replies;
 use crate::socket;
+use crate::stopwatch::{Lap, Stopwatch};
 use crate::turn::Stretch;
-
-/// Bytes of messages given to others in one stretch, give or take one message: then those who got them take them up. Else
-/// a client with a long pipeline of messages would fill everybody's inbox before anybody could have read one.
-const PUBLISHED_BYTES_MAX: usize = 1 << 20;
 
 /// Puts messages from others behind the replies; why it had to stop before all of them were there.
 fn pour(inbox: &Inbox, replies: &mut Replies) -> Option<Stopped> {
     if inbox.is_empty() {
         return None;
     }
-    match inbox.pour(replies, BACKPRESSURE_BYTES) {
+    match inbox.pour(replies, MESSAGES_UNSENT_BYTES_MAX) {
         Poured::All => None,
         Poured::Full => Some(Stopped::Backpressure),
         Poured::Turn => Some(Stopped::Turn),
@@ -47,6 +44,13 @@ impl Connection {
         if let Some(stopped) = pour(&self.peer.inbox, &mut self.replies) {
             self.stopped = stopped;
             return;
+        }
+        if let Some(end) = self.published {
+            if !self.shard.core.borrow().peers.has_handed_out(end) {
+                self.stopped = Stopped::Turn;
+                return;
+            }
+            self.published = None;
         }
         if self.saving {
             match self.peer.take_saved() {
@@ -69,12 +73,12 @@ impl Connection {
         let boot = boot_time();
         let now = core.clock.at(boot);
         let mut stretch = Stretch::begin(boot);
-        // The last look at the clock, where each command is measured.
-        let mut seen = boot;
+        let mut watch = Stopwatch::begin(boot, core.tick_length);
         let waited = self.stopped == Stopped::Waits;
         let owed = self.replies.unsent_bytes();
-        let mut published = 0;
+        let mut published = Published::default();
         let mut consumed_any = false;
+        self.held = false;
         self.stopped = loop {
             // What this client published to itself comes behind the reply of its PUBLISH.
             if let Some(stopped) = pour(&peer.inbox, &mut self.replies) {
@@ -86,7 +90,9 @@ impl Connection {
                 break Stopped::Backpressure;
             }
             let made = self.replies.unsent_bytes() - owed;
-            if self.turn.is_over(&stretch, made) || published > PUBLISHED_BYTES_MAX {
+            if self.turn.is_over(&stretch, made)
+                || published.bytes > core.peers.stretch_bytes_max(published.woken)
+            {
                 break Stopped::Turn;
             }
             let input = self.input.bytes();
@@ -156,38 +162,42 @@ impl Connection {
                     std::thread::sleep(duration);
                     Some(Stopped::Turn)
                 }
+                Outcome::Held => {
+                    core.peers.hold(&self.peer, waited && stretch.is_first());
+                    self.held = true;
+                    break Stopped::Waits;
+                }
                 Outcome::Wait => {
                     core.peers.wait_for_log(&self.peer, waited && stretch.is_first());
-                    self.held = core.node.paused_until().is_some();
                     self.shard.commit_wanted.notify_one();
                     break Stopped::Waits;
                 }
             };
             if core.node.has_deeds() {
-                published += deeds::carry_out(
-                    core,
-                    &self.shard,
-                    Caller {
-                        protocol: session.protocol,
-                        promised: self.replies.highest(),
-                    },
-                );
-            }
-            let measured = core.node.slow_from_usec().map(|from| {
-                let at = boot_time();
-                let usec = micros(at.saturating_sub(seen));
-                seen = at;
-                if usec >= from {
-                    let (at, address) = (core.clock.at(at), self.peer.address.to_string());
-                    core.node
-                        .note_slow_command(args, usec, at, address, &session.name);
+                let caller = Caller {
+                    protocol: session.protocol,
+                    promised: self.replies.highest(),
+                };
+                let woken = published.woken;
+                deeds::carry_out(core, &self.shard, caller, &mut published);
+                stretch.note_woken(published.woken - woken);
+                if published.bytes > 0 {
+                    self.published = Some(core.peers.mail_end());
                 }
-                at
-            });
+            }
+            let lap = match core.node.slow_from_usec() {
+                None => Lap::default(),
+                Some(usec) => watch.lap(Duration::from_micros(usec)),
+            };
+            if let Some(took) = lap.took {
+                let (at, address) = (core.clock.now(), self.peer.address.to_string());
+                core.node
+                    .note_slow_command(args, micros(took), at, address, &session.name);
+            }
             self.input.consume(consumed);
             self.input_needed = 1;
             consumed_any = true;
-            self.turn.note_command(&mut stretch, measured);
+            self.turn.note_command(&mut stretch, lap.ended);
             if let Some(stop) = stop {
                 break stop;
             }

@@ -12,6 +12,8 @@
 //! * A connection waits for nobody but its own disk group and its own peer: a slow peer is dropped by the sweep of
 //!   [`Peers`](crate::peers::Peers) or by its output limit, and costs the others nothing meanwhile. (When all buffers are
 //!   over their limit, it waits until those that are dropped for it have let go of their memory: one turn of theirs.)
+//!   Who has published goes on once those who get it have been woken, which takes a turn of everybody for each handful of
+//!   them, whatever they then do with it.
 //! * A command that has to wait for log space stays in the read buffer and is decided again; the commands behind it wait
 //!   with it, so that a session's order is kept.
 
@@ -45,6 +47,9 @@ const BACKPRESSURE_BYTES: usize = 1 << 20;
 /// … but its requests are read ahead, up to so many bytes (and no more than one command may have): a client that writes a
 /// whole pipeline before it reads the first reply would otherwise wait for the server, and the server for it.
 const READ_AHEAD_BYTES_MAX: usize = 16 << 20;
+
+/// With more unsent than this, messages from others stay in a client's inbox: there their bytes are kept once for all who get them.
+const MESSAGES_UNSENT_BYTES_MAX: usize = 256 << 10;
 
 /// The places of arguments that a decoder may hold between commands, in bytes; it was more when the last one had a million.
 const DECODER_BYTES_KEPT: usize = 16 << 10;
@@ -85,6 +90,8 @@ struct Connection {
     turn: Turn,
     /// A SAVE waits for its snapshot.
     saving: bool,
+    /// It has published: it goes on when all up to this place have been woken.
+    published: Option<u64>,
     /// The command that waits does so for the end of a pause.
     held: bool,
     /// The peer sends no more.
@@ -112,6 +119,7 @@ pub async fn serve(shard: Rc<Shard>, socket: Socket, peer: Rc<Peer>) {
         stopped: Stopped::NeedsInput,
         turn: Turn::default(),
         saving: false,
+        published: None,
         held: false,
         at_end: false,
         arrived: None,
@@ -180,7 +188,7 @@ impl Connection {
                     self.yield_turn().await;
                     continue;
                 }
-                Stopped::Backpressure if self.replies.unsent_bytes() <= BACKPRESSURE_BYTES => continue,
+                Stopped::Backpressure if self.has_room() => continue,
                 Stopped::NeedsInput | Stopped::Ended if self.ends() && self.replies.is_empty() => {
                     return Ok(None);
                 }
@@ -203,6 +211,16 @@ impl Connection {
     /// Whether memory has to come back before this connection may take more: others are marked and have not gone yet.
     fn others_have_to_go(&self) -> bool {
         self.shard.core.borrow().peers.are_over_limit()
+    }
+
+    /// Whether enough of the replies has left for what comes next: messages, or commands.
+    fn has_room(&self) -> bool {
+        self.replies.unsent_bytes()
+            <= if self.peer.inbox.is_empty() {
+                BACKPRESSURE_BYTES
+            } else {
+                MESSAGES_UNSENT_BYTES_MAX
+            }
     }
 
     /// Lets everybody else who is ready go first.

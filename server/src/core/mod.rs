@@ -49,6 +49,7 @@ use crate::logging::{ClientLog, Levels};
 use crate::peers::Peers;
 use crate::places::{Bounds, Places, descriptors_allowed};
 use crate::snapshotter::Snapshots;
+use crate::stopwatch::tick_length;
 
 /// How often the node may reclaim memory.
 const TICK_EVERY: Duration = Duration::from_millis(100);
@@ -151,6 +152,8 @@ pub struct Core {
     pub stopping: bool,
     tick_at: Instant,
     sweep_at: Instant,
+    /// Of the kernel's clock.
+    pub tick_length: Duration,
     /// When commands are held no longer.
     pause_ends: Option<Instant>,
     /// The time at which a stop loses its patience.
@@ -212,6 +215,7 @@ impl Core {
             stopping: false,
             tick_at: now + TICK_EVERY,
             sweep_at: now + SWEEP_EVERY,
+            tick_length: tick_length(),
             pause_ends: None,
             patience_until: None,
             log_size_wanted: true,
@@ -275,7 +279,7 @@ impl Core {
     pub fn resume(&mut self) {
         self.node.unpause();
         self.pause_ends = None;
-        self.peers.log_moved();
+        self.peers.resume();
     }
 
     /// Lets [`Core::next_deadline`] name this moment too.
@@ -310,6 +314,8 @@ pub struct Shard {
     pub traffic: Rc<Traffic>,
     /// [`Event::Work`] for the core loop.
     pub commit_wanted: Notify,
+    /// Somebody got a message: for the task that wakes them.
+    pub mail: Notify,
     /// The listener is to stop.
     pub stop: Notify,
     stopping: Cell<bool>,
@@ -325,6 +331,7 @@ impl Shard {
             places: Places::new(Bounds::within(descriptors_allowed(), options.get().maxclients)),
             options,
             commit_wanted: Notify::new(),
+            mail: Notify::new(),
             stop: Notify::new(),
             stopping: Cell::new(false),
         })

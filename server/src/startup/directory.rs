@@ -85,7 +85,17 @@ pub(super) fn doubt_new(dir: &Path) {
         let name = entry.ok()?.file_name().to_string_lossy().into_owned();
         (!EXPECTED_NAMES.contains(&name.as_str())).then_some(name)
     });
+    // A store of archives has no log of its own.
+    let is_store = std::fs::read_dir(dir).into_iter().flatten().any(|entry| {
+        let entry = entry.as_ref();
+        entry.is_ok_and(|entry| is_archive(&entry.path()))
+    });
     let dir = dir.display();
+    if is_store {
+        tracing::warn!(
+            "`walctl archive` keeps logs in {dir}: `walctl restore --from {dir} --into NEW` makes a data directory of one"
+        );
+    }
     match names.min() {
         Some(foreign) => tracing::warn!(
             "{dir} has no log, and `{foreign}` in it is not idemd's: is it the right directory? A new log begins here; what \
@@ -96,6 +106,14 @@ pub(super) fn doubt_new(dir: &Path) {
              another one knew can be acquired again"
         ),
     }
+}
+
+/// What stands in the directory of a log that `walctl archive` keeps, and in no data directory.
+const ARCHIVE_NAMES: [&str; 2] = ["manifest.json", "control.archived"];
+
+/// Whether `dir` is one of those, as far as can be seen.
+pub(super) fn is_archive(dir: &Path) -> bool {
+    ARCHIVE_NAMES.iter().all(|name| dir.join(name).is_file())
 }
 
 pub(super) fn cannot(what: &str, dir: &Path, error: &io::Error) -> StartError {

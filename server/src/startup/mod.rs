@@ -35,6 +35,7 @@ use crate::exit::{Exit, end_at_once};
 use crate::facts::{Identity, Process, run_id};
 use crate::listener::{self, Bound};
 use crate::logging::Levels;
+use crate::postman;
 use crate::shutdown::Signals;
 use crate::snapshotter::Snapshots;
 
@@ -288,6 +289,7 @@ pub async fn serve(started: Started, on_ready: impl FnOnce(&Ready)) -> Exit {
             return Exit::Failure;
         }
     };
+    tokio::task::spawn_local(postman::run(Rc::clone(&core_loop.shard)));
     tokio::task::spawn_local(listener::accept(Rc::clone(&core_loop.shard), listener));
     on_ready(&ready);
     while !core_loop.turn().await {}

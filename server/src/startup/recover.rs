@@ -9,7 +9,7 @@ use idem_protocol::wal::{RawRecord, Record};
 use idem_wal::recovery::{self, Finding, FindingKind, JudgeOptions, Judgement, Place, Sink, Verdict};
 use idem_wal::storage::DiskStorage;
 
-use super::{Settings, StartError, fill_random};
+use super::{Settings, StartError, directory, fill_random};
 use crate::config::Options;
 use crate::exit::Exit;
 use crate::shutdown::ending_on_signal;
@@ -172,6 +172,16 @@ fn refusal(judgement: &Judgement, options: &Options, by_option: bool) -> String 
     }
     for finding in judgement.reasons() {
         write!(text, "\n  {}", describe(finding)).expect("a string takes every write");
+    }
+    if directory::is_archive(&options.dir) {
+        write!(
+            text,
+            "\nthis is a log that `walctl archive` keeps, and no server goes on with it; nothing was changed. `walctl restore \
+             --from {dir} --into NEW --to-lsn {}` makes a data directory of it",
+            judgement.end_lsn
+        )
+        .expect("a string takes every write");
+        return text;
     }
     write!(
         text,

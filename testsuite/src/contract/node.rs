@@ -225,6 +225,7 @@ impl Shard {
                 depends_on
             }
             Outcome::Wait => panic!("this log always has room"),
+            Outcome::Held => panic!("no case lets another connection pause it"),
         };
         assert!(
             depends_on <= self.node.barrier(self.now),

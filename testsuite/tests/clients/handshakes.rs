@@ -34,6 +34,8 @@ type Line = (&'static str, &'static str, Since);
 const HELLO: &str = "{server: $, version: $, proto: :, id: :, mode: $, role: $, modules: []}";
 const HELLO_2: &str = "[$, $, $, $, $, :, $, :, $, $, $, $, $, []]";
 const NO_CLUSTER: &str = "-ERR This instance has cluster support disabled";
+const NO_PASSWORD: &str = "-ERR AUTH <password> called without any password configured for the default user. Are you sure \
+                           your configuration is correct?";
 
 const HANDSHAKES: &[(&str, &[Line])] = &[
     (
@@ -176,6 +178,23 @@ const HANDSHAKES: &[(&str, &[Line])] = &[
         ],
     ),
     (
+        "AUTH where there are no users is an error, also of a user (Redis takes any password of the default user then)",
+        &[
+            ("AUTH default x", NO_PASSWORD, Never),
+            ("HELLO 3 AUTH default x SETNAME n", NO_PASSWORD, Never),
+            (
+                "HELLO 3 AUTH nosuch",
+                "-ERR Syntax error in HELLO option 'AUTH'",
+                Always,
+            ),
+            // Neither name nor protocol have changed.
+            ("CLIENT GETNAME", "_", Never),
+            ("CONFIG GET databases", "[$, $]", Never),
+            ("RESET", "+RESET", Always),
+            ("PING", "+PONG", Always),
+        ],
+    ),
+    (
         "SETINFO that is refused is an error and no more",
         &[
             (
@@ -199,11 +218,7 @@ const HANDSHAKES: &[(&str, &[Line])] = &[
         "every command of a pipeline gets one reply, also those that are refused",
         &[
             ("PING", "+PONG", Always),
-            (
-                "AUTH wrong",
-                "-ERR AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?",
-                Always,
-            ),
+            ("AUTH wrong", NO_PASSWORD, Always),
             (
                 "NOSUCH a b",
                 "-ERR unknown command 'NOSUCH', with args beginning with: 'a' 'b' ",
@@ -233,7 +248,7 @@ fn handshakes() {
 fn handshakes_are_answered_so_by_redis_itself() {
     let test = "handshakes_are_answered_so_by_redis_itself";
     match redis(test) {
-        Ok((redis, _dir)) => {
+        Ok((_dir, redis)) => {
             let is_72 = redis.version() >= (7, 2);
             let problems = played(redis.address(), |since| {
                 since == Always || (since == Seven2 && is_72)

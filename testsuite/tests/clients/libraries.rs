@@ -49,7 +49,7 @@ fn node_redis() {
 #[test]
 fn the_scripts_pass_against_redis_itself() {
     let test = "the_scripts_pass_against_redis_itself";
-    let (redis, _dir) = match redis(test) {
+    let (_dir, redis) = match redis(test) {
         Ok(found) => found,
         Err(reason) => return skip(test, &reason),
     };

@@ -1,4 +1,4 @@
-//! Clients as their users have them, in their default configuration, against the real server: libraries of Python and
+//! Clients as their users have them, against the real server, both in their default configuration: libraries of Python and
 //! Node as scripts (`testsuite/clients`), redis-rs, `redis-cli` and `redis-benchmark`, and what libraries of other
 //! platforms send when they connect, byte for byte.
 //!
@@ -23,20 +23,37 @@ mod redis_rs;
 use std::net::SocketAddr;
 
 use idem_testsuite::contract::RedisTarget;
-use idem_testsuite::process::{Idemd, IdemdOptions, Policy};
+use idem_testsuite::process::{Idemd, IdemdOptions};
 use idem_testsuite::testdir::TestDir;
 
 /// A server that comes back at the same address when it is killed.
 struct Server {
-    dir: TestDir,
+    // Dropped first: nobody may still write into a directory that is being removed.
     running: Option<Idemd>,
+    dir: TestDir,
 }
 
 impl Server {
+    /// The port is below those that the system hands out: while the server is away, no outgoing connection can take it,
+    /// and no client that tries again can be connected to itself.
     fn start(name: &str) -> Server {
         let dir = TestDir::new(name, 1);
-        let running = Some(Idemd::start(&dir.data(), &options()));
-        Server { dir, running }
+        let spread = name.bytes().fold(std::process::id(), |spread, byte| {
+            spread.wrapping_mul(31).wrapping_add(u32::from(byte))
+        });
+        for attempt in 0..50 {
+            let port = 20_000 + (spread % 12_000 + 257 * attempt) % 12_000;
+            let options = IdemdOptions::default().port(u16::try_from(port).expect("it is below 32000"));
+            match Idemd::try_start(&dir.data(), &options) {
+                Ok(idemd) => {
+                    let running = Some(idemd);
+                    return Server { running, dir };
+                }
+                Err(failure) if failure.stderr.contains("in use") => {}
+                Err(failure) => panic!("idemd did not start: {failure:?}"),
+            }
+        }
+        panic!("none of fifty ports is free");
     }
 
     fn idemd(&self) -> &Idemd {
@@ -54,17 +71,16 @@ impl Server {
         let port = self.address().port();
         self.idemd().sigkill();
         self.running = None;
-        self.running = Some(Idemd::start(&self.dir.data(), &options().port(port)));
+        self.running = Some(Idemd::start(
+            &self.dir.data(),
+            &IdemdOptions::default().port(port),
+        ));
     }
 }
 
-/// Clients are the matter here, and not the promise of the default policy: without syncs they take a second each.
-fn options() -> IdemdOptions {
-    IdemdOptions::default().policy(Policy::No)
-}
-
-/// A `redis-server`, and the directory that it must not outlive; the error says why there is none.
-fn redis(name: &str) -> Result<(RedisTarget, TestDir), String> {
+/// The directory of a `redis-server`, and the server, which is dropped first; the error says why there is none.
+fn redis(name: &str) -> Result<(TestDir, RedisTarget), String> {
     let dir = TestDir::new(name, 1);
-    Ok((RedisTarget::start(&dir.data())?, dir))
+    let redis = RedisTarget::start(&dir.data())?;
+    Ok((dir, redis))
 }

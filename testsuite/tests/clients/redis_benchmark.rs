@@ -46,7 +46,7 @@ fn redis_benchmark() {
 fn redis_benchmark_against_redis_itself() {
     let test = "redis_benchmark_against_redis_itself";
     match redis(test) {
-        Ok((redis, _dir)) => everything(redis.address()),
+        Ok((_dir, redis)) => everything(redis.address()),
         Err(reason) => skip(test, &reason),
     }
 }

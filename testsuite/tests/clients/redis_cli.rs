@@ -29,7 +29,7 @@ fn redis_cli() {
 fn redis_cli_against_redis_itself() {
     let test = "redis_cli_against_redis_itself";
     match redis(test) {
-        Ok((redis, _dir)) => everything(redis.address()),
+        Ok((_dir, redis)) => everything(redis.address()),
         Err(reason) => skip(test, &reason),
     }
 }

@@ -50,7 +50,7 @@ fn redis_rs() {
 #[test]
 fn redis_rs_against_redis_itself() {
     match redis("redis-rs-redis") {
-        Ok((redis, _dir)) => {
+        Ok((_dir, redis)) => {
             for resp3 in [false, true] {
                 everything(&Peer::new(redis.address(), resp3, false));
             }

@@ -1,7 +1,9 @@
 //! The log, its syncs, its snapshots; the server's own log; the totals.
 
 use std::path::Path;
+use std::time::{Duration, Instant};
 
+use idem_testsuite::faults::Bench;
 use idem_testsuite::process::{Client, Idemd, Policy};
 use idem_testsuite::testdir::TestDir;
 
@@ -109,6 +111,28 @@ fn appendfsync_follows() {
     until("and so is what comes after it", || {
         info(&mut client, "wal_lsn") == info(&mut client, "wal_synced_lsn")
     });
+    server.stop();
+}
+
+/// Goal: from the change on nothing is told that a loss of power could take back, also when it was written before. Method:
+/// every sync of the log takes 300 ms, and the first reply that reveals the write has to wait for one.
+#[test]
+fn what_no_has_written_is_synced_before_always_tells_of_it() {
+    const DELAY: Duration = Duration::from_millis(300);
+    let Some(bench) = Bench::new("config-slow-sync", Policy::No) else {
+        return;
+    };
+    let server = bench.start();
+    let (mut client, mut other) = (server.client(), server.client());
+    let _strace = bench.attach_log_thread(&server, "fdatasync:delay_enter=300000");
+    assert_eq!(text(&client.ask("SET k v")), "OK");
+    assert_eq!(text(&other.ask("GET k")), "v");
+    let begun = Instant::now();
+    must_set(&mut client, &[("appendfsync", "always")]);
+    for reader in [&mut other, &mut client] {
+        assert_eq!(text(&reader.ask("GET k")), "v");
+        assert!(begun.elapsed() >= DELAY, "told after {:?}", begun.elapsed());
+    }
     server.stop();
 }
 

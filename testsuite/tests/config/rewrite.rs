@@ -159,7 +159,7 @@ fn a_file_that_cannot_be_rewritten_stays() {
 /// SIGKILL while files are being written: the old one or the new one, whole, with everything of it that is not ours.
 #[test]
 fn a_kill_leaves_the_old_file_or_the_new_one() {
-    const CYCLES: u32 = 12;
+    const CYCLES: u32 = 8;
     let dir = TestDir::new("config-kill", 1);
     let mut rng = Rng::new(dir.seed());
     let (path, options) = with_file(&dir, FILE);

@@ -29,7 +29,7 @@ use super::segment::{Frame, HeaderPage, SegmentReader, Step, Stop};
 use crate::storage::{Dir, Storage, StorageFile};
 
 pub use again::Again;
-pub use past::{Gap, Past};
+pub use past::{Gap, Past, Unreadable};
 
 /// Walks the frames of all segments from a given one on.
 pub struct LogReader<S: Storage> {
@@ -43,6 +43,8 @@ pub struct LogReader<S: Storage> {
     left: Vec<Lsn>,
     /// Whether segments between the current one and the next have gone.
     removed: bool,
+    /// First lsns of segments that were passed because they cannot be read.
+    unreadable: Vec<Lsn>,
 }
 
 /// The segment that is read.
@@ -121,6 +123,7 @@ impl<S: Storage> LogReader<S> {
             next: None,
             left: Vec::new(),
             removed: false,
+            unreadable: Vec::new(),
         };
         reader.list()?;
         Ok(reader)
@@ -129,6 +132,13 @@ impl<S: Storage> LogReader<S> {
     /// The header of the segment that is being read.
     pub fn header(&self) -> Option<&SegmentHeader> {
         self.current.as_ref().map(|current| current.reader.header())
+    }
+
+    /// The lsn up to which the log was read.
+    pub fn lsn(&self) -> Lsn {
+        self.current
+            .as_ref()
+            .map_or(self.from, |current| current.reader.lsn())
     }
 
     /// The next frame, or why there is none. Calling again after the end looks whether the log has grown, and answers the
@@ -271,6 +281,7 @@ impl<S: Storage> LogReader<S> {
                 .saturating_sub(1),
         };
         self.left = firsts.split_off(begin.min(firsts.len()));
+        self.left.retain(|first| !self.unreadable.contains(first));
         self.left.reverse();
         Ok(())
     }

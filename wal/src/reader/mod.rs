@@ -6,8 +6,9 @@
 //!   writes it, and past damage when that is asked for.
 //! * [`salvage`] — the good records of a frame that is not whole.
 //!
-//! Memory is bounded by the largest frame that really is in a file. No length is believed before the file is known to
-//! have as many bytes, and a read that fails is an error and never an end.
+//! Memory is bounded by the largest *good* frame: one that is larger than groups are is read through before it is read into
+//! memory, so that no length is believed which only a header claims. A read that fails, and memory that cannot be had for a
+//! good frame, are errors and never an end.
 
 pub mod log;
 pub mod salvage;
@@ -16,8 +17,9 @@ pub mod segment;
 pub mod snapshot;
 mod window;
 
-pub use log::{Again, Gap, LogReader, LogRecord, LogStep, Past, frame_records};
+pub use log::{Again, Gap, LogReader, LogRecord, LogStep, Past, Unreadable, frame_records};
 pub use salvage::{Bad, Piece, salvage};
 pub(crate) use search::Search;
 pub use segment::{Frame, HeaderPage, SegmentReader, Step, Stop};
 pub use snapshot::{Snapshot, SnapshotProblem};
+pub(crate) use window::out_of_memory;

@@ -42,6 +42,12 @@ impl Search {
         }
     }
 
+    /// Leaves out the bytes up to `offset`.
+    pub(crate) fn skip_to(&mut self, offset: u64) {
+        self.carried.clear();
+        self.offset = offset;
+    }
+
     /// Takes the next bytes; hands over each header in them with its offset in the file.
     pub(crate) fn feed(&mut self, chunk: &[u8], found: &mut dyn FnMut(u64, FrameHeader)) {
         let base = self.offset - self.carried.len() as u64;

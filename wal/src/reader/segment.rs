@@ -3,7 +3,7 @@
 use std::io;
 
 use idem_protocol::Lsn;
-use idem_protocol::wal::scan::{PayloadError, check_payload};
+use idem_protocol::wal::scan::{PayloadCheck, PayloadError, check_payload};
 use idem_protocol::wal::{
     FRAME_HEADER_BYTES, FrameHeader, HeaderError, RECORD_BYTES_MAX, RECORD_HEADER_BYTES, RecordError,
     SECOND_COPY_OFFSET, SEGMENT_HEADER_BYTES, SegmentHeader,
@@ -20,6 +20,8 @@ pub struct HeaderPage {
     pub first: Result<SegmentHeader, HeaderError>,
     /// The second copy.
     pub second: Result<SegmentHeader, HeaderError>,
+    /// The checksum that the first copy has written and that of its bytes, when the file has as many.
+    pub crcs: Option<(u32, u32)>,
 }
 
 impl HeaderPage {
@@ -45,6 +47,7 @@ impl HeaderPage {
         Ok(HeaderPage {
             first: copy(0),
             second: copy(SECOND_COPY_OFFSET),
+            crcs: SegmentHeader::crcs(&page),
         })
     }
 }
@@ -84,6 +87,22 @@ pub enum Stop {
     Payload(FrameHeader, PayloadError),
 }
 
+impl Stop {
+    /// The checksum that a bad record has written and that of its bytes, when they are what is wrong.
+    pub fn crcs(&self) -> Option<(u32, u32)> {
+        match self {
+            Stop::Payload(
+                _,
+                PayloadError::Record {
+                    error: RecordError::Crc { expected, found },
+                    ..
+                },
+            ) => Some((*expected, *found)),
+            _ => None,
+        }
+    }
+}
+
 /// What [`SegmentReader::next_frame`] found.
 #[derive(Debug)]
 pub enum Step<'a> {
@@ -99,6 +118,23 @@ const MARK_BYTES: usize = FRAME_HEADER_BYTES + RECORD_HEADER_BYTES;
 
 /// A group is closed when it has so many bytes, or by one larger record.
 const BEGIN_BYTES: usize = 8 << 20;
+
+/// What is asked of the disk at once where a part of it cannot be read: a page, which is what cannot be read then.
+const UNREADABLE_BYTES: usize = 4096;
+
+/// At most so much is left out at once.
+const UNREADABLE_BYTES_MAX: u64 = 1 << 20;
+
+/// How much of a larger one is looked at at once, before all of it is read.
+const AHEAD_BYTES: usize = 1 << 20;
+
+/// What a payload is that was read through.
+enum Ahead {
+    Good,
+    Bad(PayloadError),
+    /// The file ends before it does.
+    Outside,
+}
 
 /// Whether a writer can have made a frame of that length.
 pub(crate) fn is_possible(header: &FrameHeader) -> bool {
@@ -162,7 +198,6 @@ impl<F: StorageFile> SegmentReader<F> {
         if header.lsn != self.lsn {
             return Ok(Step::Stop(Stop::LsnGap(header)));
         }
-        // Within the file, and read in pieces: the length is backed by bytes.
         let outside = Stop::PayloadOutsideFile(header);
         let Ok(whole) = usize::try_from(whole) else {
             return Ok(Step::Stop(outside));
@@ -170,8 +205,12 @@ impl<F: StorageFile> SegmentReader<F> {
         let Ok(padded) = usize::try_from(header.frame_bytes()) else {
             return Ok(Step::Stop(outside));
         };
-        if let Some(error) = self.check_begin(&header, whole)? {
-            return Ok(Step::Stop(Stop::Payload(header, error)));
+        if whole > BEGIN_BYTES {
+            match self.check_ahead(&header, whole)? {
+                Ahead::Good => self.window.reserve(padded)?,
+                Ahead::Bad(error) => return Ok(Step::Stop(Stop::Payload(header, error))),
+                Ahead::Outside => return Ok(Step::Stop(outside)),
+            }
         }
         let offset = self.window.offset();
         let bytes = self.window.peek(padded)?;
@@ -201,28 +240,27 @@ impl<F: StorageFile> SegmentReader<F> {
         }))
     }
 
-    /// What is wrong with a payload as far as its begin tells: of one that is larger than groups are, no more is held than
-    /// is made up of good records. Where a sparse file backs whatever length a header claims, zeros fail here.
-    fn check_begin(&mut self, header: &FrameHeader, whole: usize) -> io::Result<Option<PayloadError>> {
-        let mut begin = BEGIN_BYTES;
-        while begin < whole {
-            let bytes = self.window.peek(begin)?;
-            let payload = bytes.get(FRAME_HEADER_BYTES..).unwrap_or_default();
-            match check_payload(header, payload) {
-                // It goes on behind the begin.
-                Ok(())
-                | Err(PayloadError::Record {
-                    error: RecordError::Short { .. },
-                    ..
-                }) => {}
-                Err(PayloadError::Left(left)) => {
-                    return Ok(Some(PayloadError::Left(left + (whole - begin))));
-                }
-                Err(error) => return Ok(Some(error)),
+    /// Reads through a payload that is larger than groups are, and holds none of it. Only one that is good is then read into
+    /// memory: a length that junk, or a sparse file, backs with bytes costs no more than any other, and whether a frame is
+    /// good does not depend on how much memory is free.
+    fn check_ahead(&self, header: &FrameHeader, whole: usize) -> io::Result<Ahead> {
+        let mut left = whole - FRAME_HEADER_BYTES;
+        let mut check = PayloadCheck::new(header, left);
+        let mut at = self.window.offset() + FRAME_HEADER_BYTES as u64;
+        let mut chunk = vec![0; AHEAD_BYTES.min(left)];
+        while left > 0 {
+            let wanted = left.min(chunk.len());
+            let read = self.window.read_at(at, &mut chunk[..wanted])?;
+            if read < wanted {
+                return Ok(Ahead::Outside);
             }
-            begin = begin.saturating_mul(2);
+            if let Err(error) = check.feed(&chunk[..read]) {
+                return Ok(Ahead::Bad(error));
+            }
+            at += read as u64;
+            left -= read;
         }
-        Ok(None)
+        Ok(check.finish().map_or_else(Ahead::Bad, |()| Ahead::Good))
     }
 
     /// Whether the frame that was read last stands in `file` in the same place. A log that was cut below it and written on
@@ -271,6 +309,35 @@ impl<F: StorageFile> SegmentReader<F> {
         Ok(first)
     }
 
+    /// As [`SegmentReader::search`], and bytes that the system does not hand over are left out; the first such failure is the
+    /// second answer. A medium that is damaged over a long way takes seconds for each failure, so after each the next one is
+    /// expected twice as far on, up to a limit.
+    pub(crate) fn search_what_can_be_read(&mut self) -> (Option<(u64, FrameHeader)>, Option<io::Error>) {
+        let mut search = Search::new(self);
+        let (mut offset, end) = (self.offset(), self.file_bytes());
+        let (mut chunk, mut step) = (vec![0; UNREADABLE_BYTES], UNREADABLE_BYTES as u64);
+        let (mut first, mut failed) = (None, None);
+        while first.is_none() && offset < end {
+            match self.window.read_at(offset, &mut chunk) {
+                Ok(0) => break,
+                Ok(read) => {
+                    search.feed(&chunk[..read], &mut |at, header| {
+                        first.get_or_insert((at, header));
+                    });
+                    offset += read as u64;
+                    step = UNREADABLE_BYTES as u64;
+                }
+                Err(error) => {
+                    failed.get_or_insert(error);
+                    offset = (offset + step) / UNREADABLE_BYTES as u64 * UNREADABLE_BYTES as u64;
+                    search.skip_to(offset);
+                    step = (step * 2).min(UNREADABLE_BYTES_MAX);
+                }
+            }
+        }
+        (first, failed)
+    }
+
     /// The frame at this place by its header alone, when that is good and has the expected lsn; its records may be anything,
     /// and the file may end before they do. The reader stands behind it.
     pub(crate) fn take_unchecked(&mut self) -> io::Result<Option<Frame<'_>>> {
@@ -298,6 +365,27 @@ impl<F: StorageFile> SegmentReader<F> {
             payload: &bytes[FRAME_HEADER_BYTES..whole.min(passed)],
             bytes,
         }))
+    }
+
+    /// Goes on behind a place that is no valid frame, for somebody who wants to know what else is damaged: behind the frame
+    /// whose header alone is good, else at the next header that can be one of this log. False, and the reader stays, when
+    /// there is none.
+    pub fn pass_damage(&mut self) -> io::Result<bool> {
+        let header = FrameHeader::decode(self.window.peek(FRAME_HEADER_BYTES)?, self.header.salt);
+        let here = header.filter(|header| header.lsn == self.lsn && is_possible(header));
+        if let Some(header) = here
+            && let Some(end) = header.end()
+        {
+            // Nothing of it is read.
+            let behind = self.offset().saturating_add(header.frame_bytes());
+            self.go_to(behind.min(self.file_bytes()), end)?;
+            return Ok(true);
+        }
+        let Some((offset, header)) = self.search()? else {
+            return Ok(false);
+        };
+        self.go_to(offset, header.lsn)?;
+        Ok(true)
     }
 
     /// The next `count` raw bytes, fewer at the end of the file, consumed: for looking at what follows the last frame.

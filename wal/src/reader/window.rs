@@ -57,6 +57,21 @@ impl<F: StorageFile> Window<F> {
         Ok(())
     }
 
+    /// Bytes from anywhere in the file; the window stays as it is.
+    pub(crate) fn read_at(&self, offset: u64, buf: &mut [u8]) -> io::Result<usize> {
+        crate::storage::durable::read_exact_or_end(&self.file, offset, buf)
+    }
+
+    /// Makes room for `count` bytes that are known to be worth it, without the surplus of a buffer that grows.
+    pub(crate) fn reserve(&mut self, count: usize) -> io::Result<()> {
+        self.buffer.drain(..self.start);
+        self.start = 0;
+        let wanted = count
+            .saturating_add(CHUNK_BYTES)
+            .saturating_sub(self.buffer.len());
+        self.buffer.try_reserve_exact(wanted).map_err(|_| out_of_memory())
+    }
+
     /// The next `count` bytes, or fewer at the end of the file. They stay where they are.
     pub(crate) fn peek(&mut self, count: usize) -> io::Result<&[u8]> {
         let wanted = count.min(usize::try_from(self.left()).unwrap_or(usize::MAX));
@@ -70,9 +85,7 @@ impl<F: StorageFile> Window<F> {
             let ahead = usize::try_from(ahead).expect("at most a mebibyte");
             let filled = self.buffer.len();
             // Memory that cannot be had is an error here, never taken for the end of the file.
-            self.buffer
-                .try_reserve(ahead)
-                .map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+            self.buffer.try_reserve(ahead).map_err(|_| out_of_memory())?;
             self.buffer.resize(filled + ahead, 0);
             let read = match self.file.read_at(at, &mut self.buffer[filled..]) {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {
@@ -105,4 +118,12 @@ impl<F: StorageFile> Window<F> {
     pub(crate) fn passed(&self, count: usize) -> &[u8] {
         &self.buffer[self.start - count..self.start]
     }
+}
+
+/// There is no memory for what has to be held: a good record, and not a length that is only claimed.
+pub(crate) fn out_of_memory() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::OutOfMemory,
+        "there is not enough memory to hold it",
+    )
 }

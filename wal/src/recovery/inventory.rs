@@ -12,11 +12,10 @@ use super::cases::Row;
 use super::judge::Sink;
 use super::judgement::{Finding, FindingKind};
 use super::until::Until;
+use crate::control::CONTROL_BYTES_MAX;
 use crate::reader::{HeaderPage, Snapshot, SnapshotProblem, snapshot};
 use crate::storage::{Dir, Storage, StorageFile, durable};
 
-/// A control file is some hundred bytes; beyond this it is damaged, whatever it holds.
-const CONTROL_BYTES_MAX: u64 = 64 << 20;
 /// Its name.
 pub(crate) const CONTROL_NAME: &str = "control";
 
@@ -37,7 +36,7 @@ pub(super) fn read_control<S: Storage>(storage: &S) -> ControlFound {
         Err(error) => return ControlFound::Unreadable(error),
     };
     let bytes = match file.len().and_then(|bytes| match bytes {
-        0..=CONTROL_BYTES_MAX => durable::read_all(&file).map(Some),
+        0..=CONTROL_BYTES_MAX => durable::read_all(&file, CONTROL_BYTES_MAX).map(Some),
         _ => Ok(None),
     }) {
         Ok(Some(bytes)) => bytes,
@@ -63,6 +62,12 @@ pub(super) struct SegmentFile {
 impl SegmentFile {
     pub(super) fn header(&self) -> Option<SegmentHeader> {
         self.read.as_ref().ok().and_then(|(_, page)| page.header().ok())
+    }
+
+    /// Whether it was read, and neither copy of its header is good.
+    pub(super) fn has_lost_header(&self) -> bool {
+        let page = self.read.as_ref().map(|(_, page)| page.header());
+        page == Ok(Err(HeaderError::Damaged))
     }
 
     pub(super) fn file_bytes(&self) -> u64 {
@@ -209,11 +214,17 @@ pub(super) fn read_snapshots<S: Storage>(
                     }
                 };
                 let message = format!("snapshot cannot be used: {problem}");
-                result.findings.push(
-                    Finding::new(kind, message)
-                        .at(Dir::Snap, &name, offset)
-                        .lsn(*start),
-                );
+                let mut finding = Finding::new(kind, message)
+                    .at(Dir::Snap, &name, offset)
+                    .lsn(*start);
+                if let SnapshotProblem::Damaged {
+                    crcs: Some((expected, found)),
+                    ..
+                } = problem
+                {
+                    finding = finding.crcs(expected, found);
+                }
+                result.findings.push(finding);
             }
         }
     }

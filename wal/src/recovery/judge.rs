@@ -6,6 +6,7 @@ use idem_protocol::{Lsn, UnixMs};
 use super::cases::Row;
 use super::judgement::{Finding, FindingKind, Judgement};
 use super::pass::{Outcome, Pass};
+use super::repair;
 use super::until::Until;
 use crate::storage::{Dir, Storage};
 
@@ -55,6 +56,21 @@ impl Sink for Ignore {
 
 /// A file of this name stands in the data directory while `walctl restore` makes it.
 pub const RESTORE_MARK: &str = "restore.incomplete";
+/// A file of this name stands in the data directory while `walctl repair` changes it, and names the backup.
+pub const REPAIR_MARK: &str = "repair.incomplete";
+
+/// The marks of those who change a directory in several steps, and what one that is left says. They come first and go last:
+/// beside one, a part may be missing, not be changed yet, or not be on disk.
+const MARKS: [(&str, &str); 2] = [
+    (
+        RESTORE_MARK,
+        "a restore into this directory did not come to its end; walctl restore can be repeated, with the command in that file",
+    ),
+    (
+        REPAIR_MARK,
+        "a repair of this directory did not come to its end; walctl repair says how to finish it or to take it back",
+    ),
+];
 
 /// How often a live directory is read again when it changed under the reader.
 const LIVE_ATTEMPTS: usize = 5;
@@ -91,9 +107,17 @@ pub fn judge_until<S: Storage>(
     if options.live && !judgement.row.refuses() && judgement.row != Row::New {
         vouch(&mut judgement);
     }
-    if !judgement.row.refuses()
-        && let Some((row, message)) = half_restored(storage)
-    {
+    judgement.findings.extend(repair::obstacles(storage));
+    for (row, message) in half_done(storage) {
+        if judgement.row.refuses() {
+            // Nothing starts anyway; that somebody was in the middle of it may be why.
+            if row == Row::G {
+                judgement
+                    .findings
+                    .push(Finding::new(FindingKind::Beside, message));
+            }
+            continue;
+        }
         let finding = Finding::new(FindingKind::Row(row), message);
         judgement.findings.insert(0, finding);
         judgement.row = row;
@@ -102,15 +126,15 @@ pub fn judge_until<S: Storage>(
     judgement
 }
 
-/// Whether a part of a restored log may be missing, or not be on disk (the mark goes last), or whether that is not known.
-fn half_restored<S: Storage>(storage: &S) -> Option<(Row, String)> {
+/// What the marks say that are there; or that it is not known which are.
+fn half_done<S: Storage>(storage: &S) -> Vec<(Row, String)> {
     match storage.list(Dir::Root) {
-        Ok(names) => names.iter().any(|name| name == RESTORE_MARK).then(|| {
-            let what =
-                "a restore into this directory did not come to its end; walctl restore can be repeated";
-            (Row::G, format!("{RESTORE_MARK}: {what}"))
-        }),
-        Err(error) => Some((Row::I, format!("listing the data directory: {error}"))),
+        Ok(names) => MARKS
+            .into_iter()
+            .filter(|(mark, _)| names.iter().any(|name| name == mark))
+            .map(|(mark, what)| (Row::G, format!("{mark}: {what}")))
+            .collect(),
+        Err(error) => vec![(Row::I, format!("listing the data directory: {error}"))],
     }
 }
 
@@ -121,6 +145,9 @@ fn vouch(judgement: &mut Judgement) {
     judgement.live = true;
     judgement.records -= unvouched;
     judgement.end_lsn = witnessed.min(judgement.end_lsn);
+    let vouched = judgement.end.as_ref().map(|end| end.vouched_time);
+    let snapshot = judgement.snapshot.as_ref().map(|used| used.trailer.log_time);
+    judgement.log_time = vouched.max(snapshot).unwrap_or_default();
     judgement.row = Row::B;
     judgement.verdict = Row::B.into();
     judgement

@@ -83,6 +83,10 @@ pub enum FindingKind {
     Beside,
 }
 
+/// What is found beside the verdict on a newest segment whose end is gone.
+pub(super) const CUT_SHORT: &str = "the newest segment ends where it cannot: it was cut short after it was written, and the log may \
+                                    have gone on";
+
 /// A file and a place in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
@@ -168,6 +172,20 @@ pub struct SegmentSummary {
     pub used_bytes: u64,
 }
 
+/// A segment that was not read: it lies wholly below the snapshot that reading began with, or behind a place where reading
+/// stopped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnjudgedSegment {
+    /// Its name.
+    pub name: String,
+    /// Its first lsn, by its name.
+    pub first: Lsn,
+    /// Where it ends and the CRC-32 of its record bytes, when the next segment's header says so.
+    pub sealed: Option<(Lsn, u32)>,
+    /// Its length; nothing when it cannot be read.
+    pub file_bytes: Option<u64>,
+}
+
 /// The snapshot that reading began with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SnapshotSummary {
@@ -208,6 +226,8 @@ pub struct LogEnd {
     pub witnessed: Lsn,
     /// Of a live directory: records that no promise covers yet.
     pub(crate) unvouched_records: u64,
+    /// Of a live directory: the time of the newest record that one covers.
+    pub(crate) vouched_time: UnixMs,
     /// What is written again before the first new mark, when it was asked for.
     pub(crate) tail: Option<TailImage>,
 }
@@ -223,12 +243,15 @@ pub struct Judgement {
     pub live: bool,
     /// lsn(L); of a live directory the newest synced mark.
     pub end_lsn: Lsn,
-    /// The time of the newest record, or of the snapshot when no record follows it.
+    /// The time of the newest record below `end_lsn`, or of the snapshot when it ends there; 0 when it is not known.
     pub log_time: UnixMs,
     /// Records in valid frames of judged segments.
     pub records: u64,
-    /// Segments that lie wholly below the snapshot: kept, and not read.
-    pub unjudged_segments: usize,
+    /// Segments that lie wholly below the snapshot, oldest first.
+    pub unjudged_segments: Vec<UnjudgedSegment>,
+    /// Segments that a start would have to read and that the reading did not reach, oldest first: those behind L, and the
+    /// one that L is in when it cannot be read at all.
+    pub unread_segments: Vec<UnjudgedSegment>,
     /// Everything that was found, reasons of the row first.
     pub findings: Vec<Finding>,
     /// The judged segments.
@@ -246,6 +269,11 @@ pub struct Judgement {
 }
 
 impl Judgement {
+    /// Whether the newest segment lost its end: how far the log went, nobody knows then.
+    pub fn is_cut_short(&self) -> bool {
+        self.findings.iter().any(|finding| finding.message == CUT_SHORT)
+    }
+
     /// The letter of the row.
     pub fn letter(&self) -> char {
         self.row.letter()

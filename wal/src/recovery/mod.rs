@@ -47,9 +47,9 @@ mod until;
 mod witness;
 
 pub use cases::Row;
-pub use judge::{Ignore, JudgeOptions, Place, RESTORE_MARK, Sink, judge, judge_until};
+pub use judge::{Ignore, JudgeOptions, Place, REPAIR_MARK, RESTORE_MARK, Sink, judge, judge_until};
 pub use judgement::{
-    Finding, FindingKind, Found, Judgement, LogEnd, SegmentSummary, SnapshotSummary, Verdict,
+    Finding, FindingKind, Found, Judgement, LogEnd, SegmentSummary, SnapshotSummary, UnjudgedSegment, Verdict,
 };
 pub use open::{OpenError, OpenParams, Opened, open};
 pub use until::Until;

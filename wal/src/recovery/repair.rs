@@ -9,10 +9,10 @@ use idem_protocol::control::Control;
 use idem_protocol::wal::padded;
 use idem_protocol::{Lsn, UnixMs};
 
-use super::judgement::{Judgement, LogEnd};
+use super::judgement::{Finding, FindingKind, Judgement, LogEnd};
 use super::open::OpenError;
 use super::tail::TailImage;
-use crate::control::{CONTROL_NAME, CONTROL_TEMPORARY};
+use crate::control::{CONTROL_NAME, CONTROL_SPARE, CONTROL_TEMPORARY};
 use crate::segment::{NEW_SEGMENT_TEMPORARY, SPARE_PREFIX};
 use crate::storage::durable::{sync_directory, sync_file, write_all_at, zero_fill};
 use crate::storage::{Dir, Storage};
@@ -40,26 +40,35 @@ fn cut_time(name: &str) -> Option<u64> {
         .ok()
 }
 
-/// Removes what earlier runs left under temporary names: never used, since nobody knows what of it reached the disk.
-/// Returns what went, without the
-/// spares.
-pub(crate) fn remove_leftovers<S: Storage>(storage: &S) -> Result<Vec<String>, OpenError> {
-    let mut removed = Vec::new();
-    let is_leftover = |dir: Dir, name: &str| match dir {
+/// The directories with files under temporary names.
+const WITH_TEMPORARIES: [Dir; 3] = [Dir::Root, Dir::Wal, Dir::Snap];
+
+/// Whether a name is a temporary one, of which a start takes away what it finds.
+fn is_leftover(dir: Dir, name: &str) -> bool {
+    match dir {
         Dir::Root => name == CONTROL_TEMPORARY,
         Dir::Wal => name == NEW_SEGMENT_TEMPORARY || name.starts_with(SPARE_PREFIX),
         Dir::Snap => name.ends_with(".tmp"),
         Dir::Diverged => false,
-    };
-    for dir in [Dir::Root, Dir::Wal, Dir::Snap] {
+    }
+}
+
+/// Removes what earlier runs left under temporary names: never used, since nobody knows what of it reached the disk.
+/// Returns what went, without the spares.
+pub(crate) fn remove_leftovers<S: Storage>(storage: &S) -> Result<Vec<String>, OpenError> {
+    let mut removed = Vec::new();
+    for dir in WITH_TEMPORARIES {
         let names = storage
             .list(dir)
             .map_err(|error| OpenError::io("listing the data directory", error))?;
         for name in names.into_iter().filter(|name| is_leftover(dir, name)) {
             let what = || format!("removing {}", storage.describe(dir, &name));
-            storage
-                .remove(dir, &name)
-                .map_err(|error| OpenError::io(what(), error))?;
+            match storage.remove(dir, &name) {
+                Ok(()) => {}
+                // A name that is no UTF-8 is listed as one that is not there; none of ours is.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                Err(error) => return Err(OpenError::io(what(), error)),
+            }
             // Spares are left by every run; what else is there tells of one that was interrupted.
             if !name.starts_with(SPARE_PREFIX) {
                 removed.push(dir.join(&name));
@@ -67,6 +76,33 @@ pub(crate) fn remove_leftovers<S: Storage>(storage: &S) -> Result<Vec<String>, O
         }
     }
     Ok(removed)
+}
+
+/// What stands under temporary names that [`remove_leftovers`] cannot remove, or that cannot be made again, each with what
+/// comes of it.
+pub(super) fn obstacles<S: Storage>(storage: &S) -> Vec<Finding> {
+    let mut found = Vec::new();
+    for dir in WITH_TEMPORARIES {
+        // A directory that cannot be listed is the verdict already.
+        for name in storage.list(dir).unwrap_or_default() {
+            let is_spare = dir == Dir::Root && name == CONTROL_SPARE;
+            if !is_spare && !is_leftover(dir, &name) {
+                continue;
+            }
+            let what = match storage.obstacle(dir, &name) {
+                Ok(None) => continue,
+                Ok(Some(what)) => what,
+                Err(error) => format!("it cannot be looked at ({error})"),
+            };
+            let message = if is_spare {
+                format!("{what}: no space can be kept ready for the control file; move it away")
+            } else {
+                format!("{what}: a start fails, because this name is for a temporary file; move it away")
+            };
+            found.push(Finding::new(FindingKind::Beside, message).at(dir, &name, 0));
+        }
+    }
+    found
 }
 
 /// Copies what will be cut, from L to the last byte that is not zero. Durable when it returns.
@@ -80,15 +116,13 @@ pub(crate) fn copy_cut<S: Storage>(
     let bytes = tail.junk_end(end.offset) - end.offset;
     let name = cut_name(storage, lsn, time).map_err(|error| OpenError::io("listing wal", error))?;
     let written = storage.create(Dir::Wal, &name).and_then(|file| {
-        let mut at = 0;
+        // Zeros between two blocks stay a hole: a sparse segment may have more of them than the disk has space.
         for (offset, block) in tail.junk() {
             let from = offset - end.offset;
-            zero_fill(&file, at, from)?;
             let kept = block
                 .len()
                 .min(usize::try_from(bytes - from).unwrap_or(usize::MAX));
             write_all_at(&file, from, &block[..kept])?;
-            at = from + kept as u64;
         }
         Ok(file)
     });
@@ -99,7 +133,7 @@ pub(crate) fn copy_cut<S: Storage>(
             let _ = storage.remove(Dir::Wal, &name);
             return Err(OpenError::space(
                 "copying the tail that is to be cut",
-                bytes,
+                tail.junk_bytes().min(bytes),
                 error,
             ));
         }

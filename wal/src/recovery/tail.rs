@@ -6,8 +6,11 @@
 //! sync that had succeeded.
 
 use std::collections::VecDeque;
+use std::io;
 
 use idem_protocol::Lsn;
+
+use crate::reader::out_of_memory;
 
 /// Zeros are kept as lengths in blocks of this size.
 const BLOCK_BYTES: usize = 1 << 16;
@@ -18,6 +21,14 @@ struct HeldFrame {
     lsn: Lsn,
     offset: u64,
     bytes: Vec<u8>,
+}
+
+/// A copy of bytes that may be many.
+fn held(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut copy = Vec::new();
+    copy.try_reserve_exact(bytes.len()).map_err(|_| out_of_memory())?;
+    copy.extend_from_slice(bytes);
+    Ok(copy)
 }
 
 /// The valid frames above the highest witness, and what follows L.
@@ -31,14 +42,21 @@ pub(crate) struct TailImage {
 }
 
 impl TailImage {
-    /// Takes a valid frame; `witnessed` is the highest promise known so far.
-    pub(crate) fn push_frame(&mut self, lsn: Lsn, offset: u64, bytes: &[u8], witnessed: Lsn) {
+    /// Takes a valid frame; `witnessed` is the highest promise known so far. An error when there is no memory for it.
+    pub(crate) fn push_frame(
+        &mut self,
+        lsn: Lsn,
+        offset: u64,
+        bytes: &[u8],
+        witnessed: Lsn,
+    ) -> io::Result<()> {
         self.drop_below(witnessed);
         self.frames.push_back(HeldFrame {
             lsn,
             offset,
-            bytes: bytes.to_vec(),
+            bytes: held(bytes)?,
         });
+        Ok(())
     }
 
     /// A frame whose begin is witnessed stays, with everything after it; what begins below the highest witness goes.
@@ -48,15 +66,16 @@ impl TailImage {
         }
     }
 
-    /// Takes bytes after L.
-    pub(crate) fn push_after(&mut self, offset: u64, bytes: &[u8]) {
+    /// Takes bytes after L. An error when there is no memory for them.
+    pub(crate) fn push_after(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
         for (index, block) in bytes.chunks(BLOCK_BYTES).enumerate() {
             if block.iter().any(|byte| *byte != 0) {
                 self.after
-                    .push((offset + (index * BLOCK_BYTES) as u64, block.to_vec()));
+                    .push((offset + (index * BLOCK_BYTES) as u64, held(block)?));
             }
         }
         self.file_bytes = self.file_bytes.max(offset + bytes.len() as u64);
+        Ok(())
     }
 
     /// The offset from which the file is written again, when L is at `end`.
@@ -76,6 +95,11 @@ impl TailImage {
         self.after
             .iter()
             .map(|(offset, bytes)| (*offset, bytes.as_slice()))
+    }
+
+    /// What a copy of the runs takes up.
+    pub(crate) fn junk_bytes(&self) -> u64 {
+        self.after.iter().map(|(_, bytes)| bytes.len() as u64).sum()
     }
 
     /// Offset behind the last byte after L that is not zero; `end` when there is none.

@@ -59,7 +59,7 @@ pub(crate) fn search<F: StorageFile>(
             return Ok(after);
         }
         if let Some(tail) = tail.as_deref_mut() {
-            tail.push_after(offset, chunk);
+            tail.push_after(offset, chunk)?;
         }
         if chunk.iter().any(|byte| *byte != 0) {
             after.junk = true;

@@ -13,11 +13,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::{
-    AtFlags, Mode, OFlags, Stat, StatxFlags, makedev, mkdirat, openat, renameat, statat, statx, unlinkat,
+    AtFlags, Mode, OFlags, Stat, StatxFlags, makedev, mkdirat, openat, renameat, statat, statx,
 };
 use rustix::io::Errno;
 
+use self::owner::Owner;
+use self::regular::open_regular;
 use super::{Dir, Storage, StorageFile};
+
+pub(crate) use self::regular::open_directory;
+
+mod owner;
+mod regular;
 
 /// Raised by the first sync that fails, and shared by all handles of a directory. The process is about to end; until it
 /// has, no other thread may write, sync or rename anything: a second sync of the same file would succeed without the
@@ -46,6 +53,8 @@ impl Halt {
 pub struct DiskStorage {
     handles: Arc<Handles>,
     halt: Halt,
+    /// Whom files in the data directory itself are given to when they are opened for writing.
+    owner: Option<Owner>,
     #[cfg(feature = "sabotage")]
     no_directory_sync: bool,
 }
@@ -69,11 +78,7 @@ const DIR_MODE: u32 = 0o750;
 impl DiskStorage {
     /// An existing data directory; an error when there is none or when it is something else.
     pub fn open(path: &Path) -> io::Result<DiskStorage> {
-        let root = File::open(path)?;
-        if !root.metadata()?.is_dir() {
-            return Err(io::ErrorKind::NotADirectory.into());
-        }
-        Ok(DiskStorage::on(path, root))
+        Ok(DiskStorage::on(path, open_directory(path)?))
     }
 
     /// The directory behind a descriptor that is open already, such as the one that holds its lock. `path` is for messages.
@@ -85,6 +90,7 @@ impl DiskStorage {
                 below: Mutex::default(),
             }),
             halt: Halt::default(),
+            owner: None,
             #[cfg(feature = "sabotage")]
             no_directory_sync: false,
         }
@@ -111,6 +117,17 @@ impl DiskStorage {
             File::open(parent.unwrap_or(Path::new(".")))?.sync_all()?;
         }
         DiskStorage::open(path)
+    }
+
+    /// A handle for tools that root may run: every file in the data directory itself (not below it) that is opened for
+    /// writing through it belongs from then on to whom the directory belongs, with the permissions that the file `like` has
+    /// now.
+    ///
+    /// # Errors
+    /// The directory cannot be looked at.
+    pub fn for_owner(mut self, like: &str) -> io::Result<DiskStorage> {
+        self.owner = Some(Owner::of(&self.handles.root, like)?);
+        Ok(self)
     }
 
     /// The data directory as it was given.
@@ -171,11 +188,26 @@ impl DiskStorage {
     }
 
     fn open_with(&self, dir: Dir, name: &str, flags: OFlags) -> io::Result<DiskFile> {
-        let mode = Mode::from_raw_mode(FILE_MODE);
-        let opened = self.with(dir, |below| {
-            Ok(openat(below, name, flags | OFlags::CLOEXEC, mode)?)
-        })?;
-        DiskFile::new(File::from(opened), self.halt.clone())
+        let opened = self.with(dir, |below| open_regular(below, name, flags))?;
+        if flags.contains(OFlags::RDWR) {
+            self.give(dir, &opened);
+        }
+        Ok(self.file(opened))
+    }
+
+    /// To whom it is for, before anything is written.
+    fn give(&self, dir: Dir, (file, stat): &(File, Stat)) {
+        if let Some(owner) = self.owner.filter(|_| dir == Dir::Root) {
+            owner.give(file, stat);
+        }
+    }
+
+    fn file(&self, (file, stat): (File, Stat)) -> DiskFile {
+        DiskFile {
+            file,
+            id: FileId::from(stat),
+            halt: self.halt.clone(),
+        }
     }
 }
 
@@ -261,6 +293,14 @@ impl Storage for DiskStorage {
         }
     }
 
+    fn has_name(&self, dir: Dir, name: &str) -> io::Result<bool> {
+        match self.with(dir, |below| Ok(statat(below, name, AtFlags::SYMLINK_NOFOLLOW)?)) {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
     fn open(&self, dir: Dir, name: &str) -> io::Result<DiskFile> {
         self.open_with(dir, name, OFlags::RDONLY)
     }
@@ -271,7 +311,10 @@ impl Storage for DiskStorage {
 
     fn create(&self, dir: Dir, name: &str) -> io::Result<DiskFile> {
         self.halt.check()?;
-        self.open_with(dir, name, OFlags::RDWR | OFlags::CREATE | OFlags::TRUNC)
+        let mode = Mode::from_raw_mode(FILE_MODE);
+        let made = self.with(dir, |below| regular::create_regular(below, name, mode))?;
+        self.give(dir, &made);
+        Ok(self.file(made))
     }
 
     fn rename(&self, dir: Dir, from: &str, to: &str) -> io::Result<()> {
@@ -281,7 +324,15 @@ impl Storage for DiskStorage {
 
     fn remove(&self, dir: Dir, name: &str) -> io::Result<()> {
         self.halt.check()?;
-        self.with(dir, |below| Ok(unlinkat(below, name, AtFlags::empty())?))
+        self.with(dir, |below| regular::remove(below, name))
+    }
+
+    fn is_own(&self, dir: Dir, name: &str) -> io::Result<bool> {
+        self.with(dir, |below| regular::is_own(below, name))
+    }
+
+    fn obstacle(&self, dir: Dir, name: &str) -> io::Result<Option<String>> {
+        self.with(dir, |below| regular::obstacle(below, name))
     }
 
     fn sync_dir(&self, dir: Dir) -> io::Result<()> {
@@ -343,13 +394,6 @@ pub struct DiskFile {
     file: File,
     id: FileId,
     halt: Halt,
-}
-
-impl DiskFile {
-    fn new(file: File, halt: Halt) -> io::Result<DiskFile> {
-        let id = FileId::from(rustix::fs::fstat(&file)?);
-        Ok(DiskFile { file, id, halt })
-    }
 }
 
 impl StorageFile for DiskFile {

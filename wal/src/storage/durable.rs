@@ -28,14 +28,28 @@ pub fn read_exact_or_end(file: &impl StorageFile, offset: u64, buf: &mut [u8]) -
     Ok(done)
 }
 
-/// The whole file. Its length comes from the file system, and memory grows only by what is really read.
-pub fn read_all(file: &impl StorageFile) -> io::Result<Vec<u8>> {
+/// The whole of a file that is small: memory grows only by what is really read, and one with more than `bytes_max` bytes is
+/// refused (`FileTooLarge`) before any of it is. A sparse file can claim any length.
+pub fn read_all(file: &impl StorageFile, bytes_max: u64) -> io::Result<Vec<u8>> {
     const STEP_BYTES: usize = 1 << 20;
-    let length = usize::try_from(file.len()?).map_err(|_| io::Error::from(io::ErrorKind::FileTooLarge))?;
+    let claimed = file.len()?;
+    let length = usize::try_from(claimed)
+        .ok()
+        .filter(|_| claimed <= bytes_max)
+        .ok_or_else(|| {
+            io::Error::new(
+                io::ErrorKind::FileTooLarge,
+                format!("it has {claimed} bytes, and such a file has {bytes_max} at most"),
+            )
+        })?;
     let mut bytes = Vec::new();
     while bytes.len() < length {
         let at = bytes.len();
-        bytes.resize(length.min(at + STEP_BYTES), 0);
+        let next = length.min(at + STEP_BYTES);
+        bytes
+            .try_reserve(next - at)
+            .map_err(|_| io::Error::from(io::ErrorKind::OutOfMemory))?;
+        bytes.resize(next, 0);
         let count = read_exact_or_end(file, widen(at), &mut bytes[at..])?;
         if at + count < bytes.len() {
             bytes.truncate(at + count);

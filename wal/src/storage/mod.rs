@@ -65,16 +65,31 @@ pub trait Storage: Clone + Send + Sync + 'static {
 
     /// The names in `dir`, sorted (of files and directories alike); a missing directory is an empty list.
     fn list(&self, dir: Dir) -> io::Result<Vec<String>>;
+    /// Whether `dir` has this name, whatever it stands for: also a link that leads nowhere.
+    fn has_name(&self, dir: Dir, name: &str) -> io::Result<bool> {
+        Ok(self.list(dir)?.iter().any(|found| found == name))
+    }
     /// Opens an existing file for reading.
     fn open(&self, dir: Dir, name: &str) -> io::Result<Self::File>;
     /// Opens an existing file for reading and writing.
     fn open_write(&self, dir: Dir, name: &str) -> io::Result<Self::File>;
-    /// Makes a new, empty file (an existing one of that name is emptied) for reading and writing.
+    /// Makes a new, empty file for reading and writing. What has that name goes: a file (whoever has it open, or under another
+    /// name, keeps it), a link, an empty directory.
     fn create(&self, dir: Dir, name: &str) -> io::Result<Self::File>;
     /// Gives a file another name in the same directory; a file that has that name is replaced.
     fn rename(&self, dir: Dir, from: &str, to: &str) -> io::Result<()>;
-    /// Removes a file's name.
+    /// Removes a name, be it that of a file, a link or an empty directory.
     fn remove(&self, dir: Dir, name: &str) -> io::Result<()>;
+    /// Whether a name is that of a regular file which no other name leads to, so that writing into it changes nothing else.
+    fn is_own(&self, dir: Dir, name: &str) -> io::Result<bool> {
+        let _ = (dir, name);
+        Ok(true)
+    }
+    /// What is under a name that [`Storage::remove`] could not remove, in words; nothing when it could, or when there is none.
+    fn obstacle(&self, dir: Dir, name: &str) -> io::Result<Option<String>> {
+        let _ = (dir, name);
+        Ok(None)
+    }
     /// Makes the names in `dir` durable. An error means that the process has to end.
     fn sync_dir(&self, dir: Dir) -> io::Result<()>;
     /// Makes the directory; fine when it is there. Its own name is durable after a sync of [`Dir::Root`].

@@ -31,7 +31,7 @@ pub(crate) fn log(clean: bool) -> (SimDisk, Truth) {
     (disk, truth)
 }
 
-/// As [`log`], with two published snapshots.
+/// As [`log`], with two published snapshots, and each group later than the one before.
 pub(crate) fn log_with_snapshots() -> (SimDisk, Truth) {
     let disk = SimDisk::new();
     let mut truth = Truth::default();
@@ -40,6 +40,7 @@ pub(crate) fn log_with_snapshots() -> (SimDisk, Truth) {
     };
     node.note_start(&mut truth, &disk);
     for number in 0..45 {
+        node.time += 1;
         let key = begin_key(number, 10);
         node.group(&mut truth, &[begin(&key), begin(&key)])
             .unwrap_or_else(|end| panic!("{end:?}"));

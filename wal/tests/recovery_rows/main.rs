@@ -14,3 +14,4 @@ mod beside;
 mod logs;
 mod refused;
 mod started;
+mod times;

@@ -5,7 +5,7 @@ use idem_protocol::Lsn;
 use idem_protocol::snapshot::SNAPSHOT_HEADER_BYTES;
 use idem_protocol::wal::{FrameHeader, Record, SegmentHeader, segment_name};
 use idem_protocol::{ClusterId, Deadline, NodeId, UnixMs};
-use idem_wal::recovery::{Row, Verdict};
+use idem_wal::recovery::{FindingKind, REPAIR_MARK, RESTORE_MARK, Row, Verdict};
 use idem_wal::storage::Dir;
 use idem_wal::storage::sim::SimDisk;
 
@@ -306,4 +306,88 @@ fn j_undamaged_and_impossible() {
             );
         },
     );
+}
+
+/// Whoever changes a directory in several steps leaves a mark until the last of them is on disk.
+#[test]
+fn g_the_mark_of_a_change_that_is_not_finished() {
+    for mark in [RESTORE_MARK, REPAIR_MARK] {
+        for clean in [false, true] {
+            case(mark, clean, Row::G, |disk| {
+                disk.put(Dir::Root, mark, b"/backup\n")
+            });
+        }
+        let cut = |disk: &SimDisk| {
+            disk.put(Dir::Root, mark, b"");
+            let at = used(disk).next_multiple_of(8);
+            disk.overwrite(Dir::Wal, &newest(disk), at + 8, b"junk");
+        };
+        case("a mark and a tail that would be cut", false, Row::G, cut);
+        // Another reason stays the verdict, and the mark is said beside it.
+        let (disk, truth) = log(false);
+        disk.put(Dir::Root, mark, b"");
+        let (at, _) = frames(&disk, &newest(&disk))[1];
+        disk.flip(Dir::Wal, &newest(&disk), at + 50, 1);
+        expect("a mark and rot", &disk, &truth, Row::F);
+        let judgement = judge_disk(&disk, &mut Read::default());
+        let beside = judgement
+            .findings
+            .iter()
+            .filter(|finding| finding.kind == FindingKind::Beside);
+        assert_eq!(
+            beside.filter(|finding| finding.message.starts_with(mark)).count(),
+            1
+        );
+        // A directory with nothing but a mark is not new.
+        let disk = SimDisk::new();
+        disk.put(Dir::Root, mark, b"");
+        assert_eq!(judge_disk(&disk, &mut Read::default()).row, Row::G);
+    }
+}
+
+/// The file that is named is the one to replace: the segment before it is whole, and what follows was not read.
+#[test]
+fn f_a_lost_header_is_a_finding_of_its_own_segment() {
+    let zeros: &[(usize, &[u8])] = &[(0, &[0; 4096])];
+    let bits: &[(usize, &[u8])] = &[(60, b"?"), (2108, b"?")];
+    for (what, changes) in [("zeros", zeros), ("a byte of each copy", bits)] {
+        for lost in [0, 1] {
+            for promised in [false, true] {
+                let what = format!("{what}, segment {lost}, a promise beside the log: {promised}");
+                let (disk, truth) = log(false);
+                let names = segments(&disk);
+                let (name, end) = (names[lost].clone(), end(&disk));
+                let first = header(&disk, &name).first_lsn;
+                for (at, bytes) in changes {
+                    disk.overwrite(Dir::Wal, &name, *at, bytes);
+                }
+                if promised {
+                    set_control(&disk, |control| {
+                        let mut entry = control.history[0];
+                        entry.first_lsn = end;
+                        control.history.push(entry);
+                    });
+                }
+                expect(&what, &disk, &truth, Row::F);
+                let judgement = judge_disk(&disk, &mut Read::default());
+                assert_eq!(judgement.end_lsn, first, "{what}");
+                for reason in judgement.reasons() {
+                    let place = reason.place.as_ref().unwrap();
+                    assert_eq!((&place.name, place.offset), (&name, 0), "{what}: {reason:?}");
+                    assert_eq!(reason.lsn, Some(first), "{what}: {reason:?}");
+                }
+                let reason = judgement.reasons().next().unwrap();
+                assert!(reason.message.contains("both copies"), "{what}: {reason:?}");
+                assert_ne!(reason.expected_crc, reason.found_crc, "{what}");
+                let unread: Vec<&String> = judgement.unread_segments.iter().map(|one| &one.name).collect();
+                assert_eq!(unread, names[lost..].iter().collect::<Vec<_>>(), "{what}");
+                let of = |segment: &idem_wal::recovery::UnjudgedSegment| segment.sealed.map(|(end, _)| end);
+                assert_eq!(
+                    of(&judgement.unread_segments[0]),
+                    Some(header(&disk, &names[lost + 1]).first_lsn),
+                    "{what}"
+                );
+            }
+        }
+    }
 }

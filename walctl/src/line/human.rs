@@ -7,7 +7,7 @@ use idem_protocol::{Deadline, UnixMs};
 
 use super::{FrameLine, Line, State, Value};
 use crate::output::{Paint, Tone};
-use crate::text::{Escaped, Time};
+use crate::text::{Escaped, Shown, Time};
 
 /// Wide enough for most logs; a wider entry moves the rest of its own line.
 const LSN_WIDTH: usize = 12;
@@ -80,7 +80,7 @@ pub(crate) fn event(
     lead(&mut columns, &line, name)?;
     details(&mut columns, &line)?;
     match note {
-        Some(note) => columns.push(paint.tone(Tone::Quiet, format_args!("({note})"))),
+        Some(note) => columns.push(paint.tone(Tone::Quiet, format_args!("({})", Shown(note)))),
         None => Ok(()),
     }
 }

@@ -5,16 +5,20 @@
 //!
 //! Invariants
 //! * A snapshot is fuzzy and stands for no state before its end, so an earlier state is never read from it: an older one is
-//!   used, or the log from lsn 0 ([`idem_wal::recovery::judge_until`]).
+//!   used, or the log from lsn 0 ([`idem_wal::recovery::judge_until`]). One that ends where it starts is exact, and needs no
+//!   log ([`sound`]).
 //! * Only sound records count. A target before the damage is rebuilt, and the damage is a note beside it; one at or after
 //!   it is refused with the verdict. Of a live directory only what a sync has covered counts.
-//! * What has ended is judged by the log's time, as everywhere: the clock of this machine plays no part.
+//! * What has ended is judged by the log's time, as everywhere. The clock of this machine is asked one thing: whether a time
+//!   behind the newest record has come, so that the end of the log is the state at it.
 //!
 //! Memory is what a server needs for the same keys. What has ended is freed on the way, as in a start.
 //!
 //! Deliberately absent: a state machine. Whoever wants to look at each record on its way in is an [`Observer`].
 
 mod rebuild;
+mod refusal;
+mod sound;
 mod span;
 
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -27,7 +31,8 @@ use idem_protocol::wal::{RawRecord, Record};
 use idem_protocol::{Lsn, UnixMs};
 use idem_wal::recovery::{Place, Sink, Until};
 
-pub(crate) use self::rebuild::{Answer, Rebuilt, complain, rebuild};
+pub(crate) use self::rebuild::{Answer, Rebuilt, rebuild};
+pub(crate) use self::span::newest;
 
 /// Any of the databases that a record can name.
 const DATABASES: u16 = 256;
@@ -197,13 +202,15 @@ struct Feed<'o> {
     observer: &'o mut dyn Observer,
     /// The first record that was left out: where it begins and ends.
     left_out: Option<(Lsn, Lsn)>,
+    /// End of the last record that was applied and is more than a time.
+    changed_to: Lsn,
 }
 
 impl Sink for Feed<'_> {
     fn reset(&mut self) {
         self.state.reset();
         self.observer.reset();
-        self.left_out = None;
+        (self.left_out, self.changed_to) = (None, Lsn::ZERO);
     }
 
     fn snapshot_item(&mut self, raw: &RawRecord<'_>, item: &Record<'_>) {
@@ -218,5 +225,8 @@ impl Sink for Feed<'_> {
         }
         self.observer.before(&self.state, Origin::Log, raw, record);
         self.state.take(raw, record);
+        if !matches!(record, Record::Clock) {
+            self.changed_to = raw.end();
+        }
     }
 }

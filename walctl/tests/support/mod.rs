@@ -7,9 +7,12 @@
     reason = "each test file uses a part of this, and a wrong test may panic"
 )]
 
+pub mod follow;
 pub mod golden;
 pub mod histories;
+pub mod memory;
 pub mod rebuild;
+pub mod repairs;
 pub mod snapshots;
 
 use std::collections::BTreeMap;

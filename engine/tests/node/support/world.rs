@@ -192,7 +192,7 @@ impl World {
             | Outcome::Close { depends_on }
             | Outcome::Sleep { depends_on, .. }
             | Outcome::Snapshot { depends_on, .. } => depends_on,
-            Outcome::Wait => Lsn::ZERO,
+            Outcome::Wait | Outcome::Held => Lsn::ZERO,
         };
         assert!(
             depends_on <= self.log.appended(),

@@ -28,7 +28,10 @@ pub(super) const EXEC: CommandSpec = CommandSpec {
     id: CommandId::Exec,
     name: "exec",
     arity: 1,
-    flags: Flags::NOSCRIPT.with(Flags::LOADING).with(Flags::STALE),
+    flags: Flags::NOSCRIPT
+        .with(Flags::LOADING)
+        .with(Flags::STALE)
+        .with(Flags::SKIP_SLOWLOG),
     categories: Categories::SLOW.with(Categories::TRANSACTION),
     summary: "Carries out the commands that were queued: all of them, in one record of the log, or none.",
     since: "1.2.0",

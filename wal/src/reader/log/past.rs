@@ -26,8 +26,19 @@ pub struct Gap {
     pub from: Lsn,
     /// The lsn from which the log goes on; below `from` when the log goes back.
     pub to: Lsn,
-    /// What is there instead of a frame; `None` for a header page that is no header.
+    /// What is there instead of a frame; `None` for a header page that is no header, and for what cannot be read.
     pub stop: Option<Stop>,
+    /// What the system said of the first bytes in it that it does not hand over.
+    pub error: Option<String>,
+}
+
+/// A range that the system does not hand over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The range.
+    pub gap: Gap,
+    /// Whether something follows; else the log was read to its end, as far as it can be.
+    pub follows: bool,
 }
 
 /// How reading goes on after an end.
@@ -60,7 +71,9 @@ impl<S: Storage> LogReader<S> {
         let next = self.next.as_ref().map(|next| next.first);
         let current = self.current.as_mut().expect("looked at above");
         let (offset, lsn) = (current.reader.offset(), current.reader.lsn());
-        let later = current.reader.search()?;
+        let (later, error) = current.reader.search_what_can_be_read();
+        let error = error.map(|error| error.to_string());
+        current.reader.go_to(offset, lsn)?;
         // Frames are written one after another. When a later one stands, or a later segment, this place is finished; what was
         // seen of it may be from before.
         let stop = match current.reader.next_frame()? {
@@ -80,6 +93,7 @@ impl<S: Storage> LogReader<S> {
             from: lsn,
             to,
             stop: Some(stop),
+            error: error.clone(),
         };
         let here = match stop {
             Stop::Payload(header, _) | Stop::PayloadOutsideFile(header) | Stop::LsnGap(header) => {
@@ -88,7 +102,10 @@ impl<S: Storage> LogReader<S> {
             Stop::EndOfFile | Stop::NoHeader => None,
         };
         if let Some(ahead) = here.filter(|here| *here > lsn) {
-            let gap = gap(offset, ahead);
+            let gap = Gap {
+                error: None,
+                ..gap(offset, ahead)
+            };
             current.reader.go_to(offset, ahead)?;
             return Ok(Past::Gap(gap));
         }
@@ -142,7 +159,88 @@ impl<S: Storage> LogReader<S> {
             from: bad.first,
             to: next,
             stop: None,
+            error: None,
         }))
+    }
+
+    /// To be called after a step or a look past damage failed with an error of the system: goes on behind what cannot be
+    /// read, within the segment where a later frame can be, else with the next segment. Nothing when it is no part of the log
+    /// that cannot be read (the list of segments), or when it can be now.
+    pub fn pass_unreadable(&mut self, error: &io::Error) -> io::Result<Option<Unreadable>> {
+        let error = Some(error.to_string());
+        if let Some(current) = &mut self.current {
+            let (offset, lsn) = (current.reader.offset(), current.reader.lsn());
+            let here = current
+                .reader
+                .next_frame()
+                .map(|step| matches!(step, Step::Frame(_)));
+            current.reader.go_to(offset, lsn)?;
+            if matches!(here, Ok(true)) {
+                return Ok(None);
+            }
+            if here.is_ok() && self.look_ahead().is_err() {
+                return Ok(self.leave_out(lsn, error));
+            }
+            let current = self.current.as_mut().expect("looked at above");
+            let (name, end) = (current.name.clone(), current.reader.file_bytes().max(offset));
+            let gap = |end: u64, to: Lsn| Gap {
+                file: name,
+                offset,
+                end,
+                from: lsn,
+                to,
+                stop: None,
+                error,
+            };
+            if let (Some((at, header)), _) = current.reader.search_what_can_be_read() {
+                current.reader.go_to(at, header.lsn)?;
+                return Ok(Some(Unreadable {
+                    gap: gap(at, header.lsn),
+                    follows: true,
+                }));
+            }
+            let next = self.next.as_ref().map(|next| next.first);
+            let next = next.or(self.left.last().copied());
+            if let Some(next) = next {
+                self.from = next;
+                self.current = None;
+            }
+            return Ok(Some(Unreadable {
+                gap: gap(end, next.unwrap_or(lsn)),
+                follows: next.is_some(),
+            }));
+        }
+        let from = self.next.as_ref().map(|next| next.first);
+        Ok(match from.or(self.left.last().copied()) {
+            Some(from) => self.leave_out(from, error),
+            None => None,
+        })
+    }
+
+    /// Leaves out the segment that comes next, with what is missing of the log from `from` on.
+    fn leave_out(&mut self, from: Lsn, error: Option<String>) -> Option<Unreadable> {
+        let next = self.next.take();
+        let first = match &next {
+            Some(next) => next.first,
+            None => self.left.pop()?,
+        };
+        let end = next.and_then(|next| next.file.len().ok()).unwrap_or(0);
+        self.unreadable.push(first);
+        let follows = self.left.last().copied();
+        self.current = None;
+        self.from = follows.unwrap_or(first);
+        Some(Unreadable {
+            gap: Gap {
+                file: segment_name(first),
+                offset: 0,
+                end,
+                from,
+                to: follows.unwrap_or(from),
+                stop: None,
+                error,
+            },
+            follows: follows.is_some(),
+        })
     }
 }
 

@@ -8,7 +8,7 @@ use super::{Pass, Reached};
 use crate::reader::{SegmentReader, Stop};
 use crate::recovery::cases::{CleanMark, Row};
 use crate::recovery::inventory::{CONTROL_NAME, Snapshots};
-use crate::recovery::judgement::{Finding, FindingKind, LogEnd};
+use crate::recovery::judgement::{CUT_SHORT, Finding, FindingKind, LogEnd};
 use crate::recovery::tail::TailImage;
 use crate::recovery::witness::{self, After};
 use crate::storage::{Dir, Storage};
@@ -22,9 +22,7 @@ impl<S: Storage> Pass<'_, S> {
         let left = reader.file_bytes().saturating_sub(reached.offset);
         let no_room = !reached.last_seal && left < FRAME_HEADER_BYTES as u64;
         if no_room || matches!(reached.stop, Some(Stop::PayloadOutsideFile(_))) {
-            let message = "the newest segment ends where it cannot: it was cut short after it was written, and the log may have \
-                           gone on";
-            let finding = Finding::new(FindingKind::Beside, message);
+            let finding = Finding::new(FindingKind::Beside, CUT_SHORT);
             self.findings.push(
                 finding
                     .at(Dir::Wal, &reached.segment.name, reader.file_bytes())
@@ -44,6 +42,9 @@ impl<S: Storage> Pass<'_, S> {
             self.check_length(&reached);
         } else {
             self.evidence.has_successor = true;
+        }
+        // What is behind a lost header was said of that header; here nothing is damaged.
+        if !reached.is_newest && reached.lost_next.is_none() {
             let what = describe(&reached.stop);
             self.reason_at(
                 &reached,
@@ -84,12 +85,20 @@ impl<S: Storage> Pass<'_, S> {
             && *promised > reached.lsn
         {
             self.evidence.promised_more = true;
-            let what = describe(&reached.stop);
+            let lost = reached.lost_next.as_deref();
+            let what = lost.map_or_else(
+                || describe(&reached.stop),
+                |_| "the header of the next segment is damaged".to_owned(),
+            );
             let message = format!(
                 "the log ends at {} ({what}), and {witness} promises {promised}",
                 reached.lsn
             );
-            self.reason_at(&reached, Row::F, message).promised = Some(*promised);
+            let reason = self.reason_at(&reached, Row::F, message);
+            reason.promised = Some(*promised);
+            if let Some(lost) = lost {
+                *reason = reason.clone().at(Dir::Wal, lost, 0);
+            }
         }
         let witnessed = highest.map_or(self.mark, |(promised, _)| self.mark.max(promised));
         self.log_end(reached, tail, witnessed)
@@ -163,7 +172,13 @@ impl<S: Storage> Pass<'_, S> {
         if let Some(tail) = tail.as_mut() {
             tail.drop_below(witnessed);
         }
-        let unvouched = self.unvouched.iter().filter(|(end, _)| *end > witnessed);
+        // The witnesses beside the log may vouch for more than its last mark.
+        let vouched = self.unvouched.partition_point(|frame| frame.end <= witnessed);
+        let vouched_time = match vouched.checked_sub(1) {
+            Some(last) => self.unvouched[last].time,
+            None => self.vouched_time,
+        };
+        let unvouched = self.unvouched.iter().skip(vouched);
         Some(LogEnd {
             segment_first: reached.segment.first,
             salt: header.salt,
@@ -174,7 +189,8 @@ impl<S: Storage> Pass<'_, S> {
             last_seal: reached.last_seal,
             last_record_crc: self.last_record_crc,
             epoch: self.epoch,
-            unvouched_records: unvouched.map(|(_, count)| count).sum(),
+            unvouched_records: unvouched.map(|frame| frame.records).sum(),
+            vouched_time,
             witnessed,
             tail,
         })
@@ -197,16 +213,8 @@ fn describe(stop: &Option<Stop>) -> String {
 
 /// The two checksums of a bad record, for the finding that speaks of it.
 fn with_crcs(finding: &mut Finding, stop: &Option<Stop>) {
-    use idem_protocol::wal::{RecordError, scan::PayloadError};
-    if let Some(Stop::Payload(
-        _,
-        PayloadError::Record {
-            error: RecordError::Crc { expected, found },
-            ..
-        },
-    )) = stop
-    {
-        finding.expected_crc = Some(*expected);
-        finding.found_crc = Some(*found);
+    if let Some((expected, found)) = stop.as_ref().and_then(Stop::crcs) {
+        finding.expected_crc = Some(expected);
+        finding.found_crc = Some(found);
     }
 }

@@ -9,7 +9,7 @@ use super::{Pass, SnapshotEnd};
 use crate::reader::Snapshot;
 use crate::recovery::cases::Row;
 use crate::recovery::inventory::{self, CONTROL_NAME, ControlFound, SegmentFile, Snapshots};
-use crate::recovery::judgement::{Finding, FindingKind, Found};
+use crate::recovery::judgement::{Finding, FindingKind, UnjudgedSegment};
 use crate::storage::{Dir, Storage};
 
 impl<S: Storage> Pass<'_, S> {
@@ -88,11 +88,7 @@ impl<S: Storage> Pass<'_, S> {
         let Some(newest) = segments.last() else {
             return Ok(None);
         };
-        let damaged = matches!(
-            newest.read.as_ref().map(|(_, page)| page.header()),
-            Ok(Err(idem_protocol::wal::HeaderError::Damaged))
-        );
-        if !damaged {
+        if !newest.has_lost_header() {
             return Ok(None);
         }
         let name = newest.name.clone();
@@ -107,15 +103,9 @@ impl<S: Storage> Pass<'_, S> {
             return Ok(Some(name));
         }
         self.evidence.header_lost = true;
-        let found = self.reason(
-            Row::F,
-            "the newest segment has no good header copy, and more than zeros after it",
-        );
-        found.place = Some(Found {
-            dir: Dir::Wal,
-            name,
-            offset: 0,
-        });
+        let message = "the newest segment has no good header copy, and more than zeros after it";
+        let finding = header_lost(newest, message);
+        self.findings.push(finding);
         Ok(None)
     }
 
@@ -149,6 +139,12 @@ impl<S: Storage> Pass<'_, S> {
         }
         for (index, segment) in judged.iter().enumerate() {
             let (bytes, header) = (segment.file_bytes(), segment.header());
+            // The log cannot be read on in it, so that L lies in it or before it and the row is F, or one that comes first;
+            // of the newest one that was said already.
+            if segment.has_lost_header() && index + 1 < judged.len() {
+                let message = "both copies of the segment's header, at offset 0 and 2048, are damaged: neither it nor what follows can be read";
+                self.findings.push(header_lost(segment, message));
+            }
             let Some(header) = header else { continue };
             if header.first_lsn != segment.first {
                 let message = format!("the segment's header says that it begins at {}", header.first_lsn);
@@ -205,7 +201,8 @@ impl<S: Storage> Pass<'_, S> {
     /// Segments wholly below the snapshot are not read; whether one of them is missing is seen from the headers. `kept` ends
     /// with the first judged one.
     pub(super) fn check_kept(&mut self, kept: &[SegmentFile]) {
-        self.unjudged = kept.len().saturating_sub(1);
+        let below = kept.len().saturating_sub(1);
+        self.unjudged.extend(unread(kept).take(below));
         for pair in kept.windows(2) {
             let [before, segment] = pair else { continue };
             let named = segment.header().and_then(|header| header.predecessor);
@@ -245,8 +242,35 @@ impl<S: Storage> Pass<'_, S> {
             if used.trailer.end_lsn == first.first {
                 self.last_record_crc = used.trailer.end_crc;
             }
-            self.log_time = used.trailer.log_time;
+            self.base = Some((used.trailer.end_lsn, used.trailer.log_time));
         }
         snapshots.others.iter().for_each(|other| expect(other, false));
     }
+}
+
+/// Segments as they are known without reading their frames.
+pub(super) fn unread(segments: &[SegmentFile]) -> impl Iterator<Item = UnjudgedSegment> {
+    segments.iter().enumerate().map(|(index, segment)| {
+        let next = segments.get(index + 1).and_then(SegmentFile::header);
+        let named = next.and_then(|header| header.predecessor);
+        UnjudgedSegment {
+            name: segment.name.clone(),
+            first: segment.first,
+            sealed: named
+                .filter(|predecessor| predecessor.first_lsn == segment.first)
+                .map(|predecessor| (predecessor.end_lsn, predecessor.crc)),
+            file_bytes: segment.read.as_ref().ok().map(|(bytes, _)| *bytes),
+        }
+    })
+}
+
+/// That neither copy of a segment's header is good.
+fn header_lost(segment: &SegmentFile, message: &str) -> Finding {
+    let mut finding = Finding::new(FindingKind::Row(Row::F), message)
+        .at(Dir::Wal, &segment.name, 0)
+        .lsn(segment.first);
+    if let Some((written, found)) = segment.read.as_ref().ok().and_then(|(_, page)| page.crcs) {
+        finding = finding.crcs(written, found);
+    }
+    finding
 }

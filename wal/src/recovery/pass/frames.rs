@@ -3,10 +3,11 @@
 use std::io;
 
 use idem_protocol::wal::{BodyError, FRAME_HEADER_BYTES, Opcode, Record, SEGMENT_HEADER_BYTES, scan};
-use idem_protocol::{HistoryEntry, Lsn, UnixMs};
+use idem_protocol::{HistoryEntry, Lsn};
 
-use super::{Pass, Reached};
-use crate::reader::{Frame, SegmentReader, Step};
+use super::checks::unread;
+use super::{Pass, Reached, Unvouched};
+use crate::reader::{Frame, SegmentReader, Step, Stop};
 use crate::recovery::cases::Row;
 use crate::recovery::inventory::SegmentFile;
 use crate::recovery::judge::{Place, Sink, later};
@@ -25,11 +26,16 @@ impl<S: Storage> Pass<'_, S> {
         if let Some(header) = judged[0].header() {
             self.epoch = header.epoch;
         }
-        let mut time = UnixMs::ZERO;
         let count = judged.len();
         let mut lsn = judged[0].first;
         let mut successors: Vec<_> = judged.iter().skip(1).map(|next| next.header()).collect();
         successors.push(None);
+        self.unread = unread(&judged).collect();
+        let lost: Vec<Option<(Lsn, String)>> = judged
+            .iter()
+            .skip(1)
+            .map(|next| next.has_lost_header().then(|| (next.first, next.name.clone())))
+            .collect();
         for (index, (segment, successor)) in judged.into_iter().zip(successors).enumerate() {
             let name = segment.name.clone();
             let failed = |error: io::Error| (name.clone(), error);
@@ -47,6 +53,7 @@ impl<S: Storage> Pass<'_, S> {
                     segment_crc: 0,
                     last_seal: false,
                     stop: None,
+                    lost_next: None,
                     tail: None,
                 });
             };
@@ -69,14 +76,16 @@ impl<S: Storage> Pass<'_, S> {
                 match reader.next_frame().map_err(failed)? {
                     Step::Stop(stop) => break stop,
                     Step::Frame(frame) => {
-                        self.take_frame(&name, &frame, start, &mut time, sink);
+                        self.take_frame(&name, &frame, start, sink);
                         crc.update(frame.payload);
                         last_seal = frame.header.seal;
                         summary.frames += u64::from(!frame.header.seal);
                         summary.seals += u64::from(frame.header.seal);
                         summary.records += u64::from(frame.header.count);
                         if let Some(tail) = tail.as_mut() {
-                            tail.push_frame(frame.header.lsn, frame.offset, frame.bytes, self.mark);
+                            let held =
+                                tail.push_frame(frame.header.lsn, frame.offset, frame.bytes, self.mark);
+                            held.map_err(failed)?;
                         }
                     }
                 }
@@ -85,6 +94,7 @@ impl<S: Storage> Pass<'_, S> {
             summary.end = lsn;
             summary.used_bytes = reader.offset();
             self.segments.push(summary);
+            self.unread.pop_front();
             let segment_crc = crc.finalize();
             if let Some(predecessor) = successor.and_then(|next| next.predecessor)
                 && predecessor.first_lsn == segment.first
@@ -122,20 +132,19 @@ impl<S: Storage> Pass<'_, S> {
                 segment_crc,
                 last_seal,
                 stop: Some(stop),
+                lost_next: lost
+                    .into_iter()
+                    .nth(index)
+                    .flatten()
+                    .filter(|(first, _)| *first == lsn && matches!(stop, Stop::EndOfFile | Stop::NoHeader))
+                    .map(|(_, name)| name),
                 tail,
             });
         }
         unreachable!("the newest segment has no successor, so reading returns there")
     }
 
-    pub(super) fn take_frame(
-        &mut self,
-        name: &str,
-        frame: &Frame<'_>,
-        start: Lsn,
-        time: &mut UnixMs,
-        sink: &mut dyn Sink,
-    ) {
+    pub(super) fn take_frame(&mut self, name: &str, frame: &Frame<'_>, start: Lsn, sink: &mut dyn Sink) {
         let header = &frame.header;
         let place = Place {
             file: name,
@@ -166,11 +175,9 @@ impl<S: Storage> Pass<'_, S> {
         }
         self.mark = self.mark.max(header.synced);
         if self.options.live {
-            while self.unvouched.front().is_some_and(|(end, _)| *end <= self.mark) {
-                self.unvouched.pop_front();
+            while let Some(frame) = self.unvouched.pop_front_if(|frame| frame.end <= self.mark) {
+                self.vouched_time = frame.time;
             }
-            let end = header.end().unwrap_or(Lsn::MAX);
-            self.unvouched.push_back((end, u64::from(header.count)));
         }
         sink.frame(place, header);
         for (at, raw) in scan::records(frame.payload) {
@@ -180,11 +187,11 @@ impl<S: Storage> Pass<'_, S> {
                     .at(Dir::Wal, name, offset)
                     .lsn(raw.lsn)
             };
-            if raw.time < *time {
-                self.note(Row::J, here(Row::J, format!("time {} after {time}", raw.time)));
+            if raw.time < self.read_time {
+                let message = format!("time {} after {}", raw.time, self.read_time);
+                self.note(Row::J, here(Row::J, message));
             }
-            *time = later(*time, raw.time);
-            self.log_time = later(self.log_time, raw.time);
+            self.read_time = later(self.read_time, raw.time);
             self.records += 1;
             self.last_record_crc = raw.crc;
             for end in self.ends.iter_mut().filter(|end| end.end == raw.end()) {
@@ -221,6 +228,15 @@ impl<S: Storage> Pass<'_, S> {
                     );
                 }
             }
+        }
+        let end = header.end().unwrap_or(Lsn::MAX);
+        self.read_to = end;
+        if self.options.live {
+            self.unvouched.push_back(Unvouched {
+                end,
+                records: u64::from(header.count),
+                time: self.read_time,
+            });
         }
     }
 }

@@ -13,8 +13,10 @@ use idem_protocol::{Epoch, HistoryEntry, Lsn, UnixMs};
 
 use super::cases::{Evidence, Row};
 use super::inventory::{self, ControlFound, SegmentFile, Snapshots};
-use super::judge::{JudgeOptions, Sink};
-use super::judgement::{Finding, FindingKind, Judgement, LogEnd, SegmentSummary, SnapshotSummary};
+use super::judge::{JudgeOptions, Sink, later};
+use super::judgement::{
+    Finding, FindingKind, Judgement, LogEnd, SegmentSummary, SnapshotSummary, UnjudgedSegment,
+};
 use super::tail::TailImage;
 use super::until::Until;
 use crate::reader::{SegmentReader, Stop, snapshot};
@@ -39,10 +41,18 @@ pub(super) struct Pass<'a, S: Storage> {
     epochs: Vec<HistoryEntry>,
     records: u64,
     /// Segments wholly below the snapshot.
-    unjudged: usize,
-    /// Of a live directory: the end and the number of records of each frame above the highest mark so far.
-    unvouched: VecDeque<(Lsn, u64)>,
-    log_time: UnixMs,
+    unjudged: Vec<UnjudgedSegment>,
+    /// Segments behind the one with L.
+    unread: VecDeque<UnjudgedSegment>,
+    /// Of a live directory: each frame above the highest mark so far.
+    unvouched: VecDeque<Unvouched>,
+    /// Of a live directory: the time of the newest record below it.
+    vouched_time: UnixMs,
+    /// Where the last valid frame ends, and the time of the newest record so far.
+    read_to: Lsn,
+    read_time: UnixMs,
+    /// Where the snapshot that reading began with ends, and when.
+    base: Option<(Lsn, UnixMs)>,
     epoch: Epoch,
     /// The highest synced mark of a valid frame.
     mark: Lsn,
@@ -59,6 +69,14 @@ struct SnapshotEnd {
     agreed: bool,
 }
 
+/// A frame that no mark covers yet.
+struct Unvouched {
+    end: Lsn,
+    records: u64,
+    /// The log's time at its end.
+    time: UnixMs,
+}
+
 /// Where reading stopped.
 struct Reached<S: Storage> {
     segment: SegmentFile,
@@ -69,6 +87,8 @@ struct Reached<S: Storage> {
     segment_crc: u32,
     last_seal: bool,
     stop: Option<Stop>,
+    /// The next segment, when the log reads up to its first lsn and its header is lost.
+    lost_next: Option<String>,
     tail: Option<TailImage>,
 }
 
@@ -84,9 +104,13 @@ impl<'a, S: Storage> Pass<'a, S> {
             segments: Vec::new(),
             epochs: Vec::new(),
             records: 0,
-            unjudged: 0,
+            unjudged: Vec::new(),
+            unread: VecDeque::new(),
             unvouched: VecDeque::new(),
-            log_time: UnixMs::ZERO,
+            vouched_time: UnixMs::ZERO,
+            read_to: Lsn::ZERO,
+            read_time: UnixMs::ZERO,
+            base: None,
             epoch: Epoch::default(),
             mark: Lsn::ZERO,
             last_record_crc: 0,
@@ -116,22 +140,26 @@ impl<'a, S: Storage> Pass<'a, S> {
 
     fn read_failed(&mut self, what: &str, dir: Dir, name: &str, error: &dyn std::fmt::Display) {
         let message = format!("{what} cannot be read: {error}");
-        self.note(
-            Row::I,
-            Finding::new(FindingKind::Row(Row::I), message).at(dir, name, 0),
-        );
+        let finding = Finding::new(FindingKind::Row(Row::I), message).at(dir, name, 0);
+        // What cannot even be opened is met again where its frames would be read.
+        if !self.findings.contains(&finding) {
+            self.note(Row::I, finding);
+        }
     }
 
     pub(super) fn run(mut self, sink: &mut dyn Sink) -> Outcome {
         let found = inventory::read_control(self.storage);
-        let listed = inventory::list_segments(self.storage).and_then(|segments| {
-            let snapshots = snapshot::list(self.storage)?;
-            Ok((segments, snapshots))
-        });
+        let in_dir = |dir: Dir| move |error| (dir, error);
+        let listed = inventory::list_segments(self.storage)
+            .map_err(in_dir(Dir::Wal))
+            .and_then(|segments| {
+                let snapshots = snapshot::list(self.storage).map_err(in_dir(Dir::Snap))?;
+                Ok((segments, snapshots))
+            });
         let ((mut segments, strange), (starts, strange_snapshots)) = match listed {
             Ok(listed) => listed,
-            Err(error) => {
-                self.read_failed("the directory", Dir::Wal, "", &error);
+            Err((dir, error)) => {
+                self.read_failed("the directory", dir, "", &error);
                 return self.finish(&found, Snapshots::default(), None, None, None);
             }
         };
@@ -237,9 +265,11 @@ impl<'a, S: Storage> Pass<'a, S> {
             ControlFound::Good(control) => Some(control.as_ref().clone()),
             _ => None,
         };
-        let lsn = reached
-            .as_ref()
-            .map_or(start.unwrap_or_default(), |reached| reached.lsn);
+        let lsn = match &reached {
+            Some(reached) => reached.lsn,
+            // A read failed on the way, or there is nothing to read.
+            None => self.read_to.max(start.unwrap_or_default()),
+        };
         let end = reached.and_then(|reached| self.look_after(reached, &snapshots, control.as_ref()));
         for stale in self
             .ends
@@ -270,14 +300,17 @@ impl<'a, S: Storage> Pass<'a, S> {
     fn judgement(self, row: Row, end: Option<LogEnd>, end_lsn: Lsn) -> Judgement {
         let mut findings = self.findings;
         findings.sort_by_key(|finding| finding.kind != FindingKind::Row(row));
+        // A snapshot's time is that of its end. A log that does not reach it is as old as its own last record.
+        let base_time = self.base.filter(|(end, _)| *end <= end_lsn).map(|(_, time)| time);
         Judgement {
             verdict: row.into(),
             row,
             live: false,
             end_lsn,
-            log_time: self.log_time,
+            log_time: later(self.read_time, base_time.unwrap_or_default()),
             records: self.records,
             unjudged_segments: self.unjudged,
+            unread_segments: self.unread.into(),
             findings,
             segments: self.segments,
             control: None,

@@ -154,7 +154,7 @@ fn reads_lists_and_writes_fail_where_told() {
     disk.heal_writes();
     write_all_at(&file, 0, &[2; 8]).unwrap();
     disk.fail_reads(Dir::Wal, "a");
-    assert!(read_all(&storage.open(Dir::Wal, "a").unwrap()).is_err());
+    assert!(read_all(&storage.open(Dir::Wal, "a").unwrap(), 1 << 20).is_err());
     disk.fail_list(Dir::Wal);
     assert!(storage.list(Dir::Wal).is_err());
     assert!(

@@ -16,6 +16,7 @@ use idem_wal::storage::{Dir, DiskStorage, Storage, StorageFile};
 use super::plan::{SegmentCopy, SnapshotCopy};
 use crate::chain::Sealed;
 use crate::exit::Failure;
+use crate::log_end::Complaint;
 use crate::store::{SegmentEntry, SnapshotEntry};
 use crate::text::Crc;
 use crate::view::View;
@@ -31,8 +32,8 @@ pub(super) enum Copied<T> {
     Done(T),
     /// The source has it no more.
     Gone,
-    /// The source is damaged; in words.
-    Damaged(String),
+    /// The source is damaged.
+    Damaged(Complaint),
 }
 
 /// An archived segment, and the epochs that begin in it.
@@ -71,7 +72,10 @@ pub(super) fn segment(
         .and_then(|file| check(file, sealed, &mut done));
     if let Some(damage) = checked.map_err(Failure::io(target.describe(Dir::Wal, &temporary)))? {
         let _ = target.remove(Dir::Wal, &temporary);
-        return Ok(Copied::Damaged(format!("{}: {damage}", Dir::Wal.join(name))));
+        return Ok(Copied::Damaged(Complaint {
+            words: format!("{}: {damage}", Dir::Wal.join(name)),
+            file: Some(name.clone()),
+        }));
     }
     publish(target, Dir::Wal, name)?;
     Ok(Copied::Done(done))

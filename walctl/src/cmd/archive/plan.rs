@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 
 use idem_protocol::wal::{parse_snapshot_name, snapshot_name};
 use idem_protocol::{ClusterId, Lsn};
-use idem_wal::reader::{Snapshot, snapshot};
+use idem_wal::reader::{Snapshot, SnapshotProblem, snapshot};
 use idem_wal::storage::{Dir, Storage, StorageFile};
 
-use crate::chain::{self, Sealed};
+use super::sealed::{self, Damage};
+use crate::chain::Sealed;
 use crate::exit::Failure;
-use crate::store::{self, Manifest};
+use crate::store::{self, Gap, Manifest};
 use crate::view::View;
 
 /// What a run would do.
@@ -21,8 +22,22 @@ pub(super) struct Plan {
     pub(super) manifest: Manifest,
     pub(super) segments: Vec<SegmentCopy>,
     pub(super) snapshots: Vec<SnapshotCopy>,
+    /// Why nothing behind the segments can be copied.
+    pub(super) damage: Option<Damage>,
+    /// What of the log is in none of the store's histories, just before this one.
+    pub(super) gap: Option<Gap>,
     /// What a person has to know, a line each.
     pub(super) notes: Vec<String>,
+}
+
+/// What there is to do.
+pub(super) enum Planned {
+    /// No segment has a successor yet.
+    Unsealed(Option<Gap>),
+    /// There is damage before the first one that has.
+    Damaged(Damage),
+    /// This.
+    Plan(Box<Plan>),
 }
 
 /// A segment that is not archived yet.
@@ -45,26 +60,35 @@ impl Plan {
     }
 }
 
-/// Looks at both sides; nothing when the log has no sealed segment yet.
-pub(super) fn plan(view: &View, store: &Path) -> Result<Option<Plan>, Failure> {
-    let chain = chain::read(view).map_err(Failure::io("reading the headers of the segments"))?;
-    let sealed = chain::sealed(&chain);
+/// Looks at both sides.
+pub(super) fn plan(view: &View, store: &Path) -> Result<Planned, Failure> {
+    let sealed::Found {
+        sealed,
+        last: newest,
+        mut damage,
+    } = sealed::find(view)?;
     let (Some(first), Some(last)) = (sealed.first(), sealed.last()) else {
-        return Ok(None);
+        return Ok(match (damage, newest) {
+            (Some(damage), _) => Planned::Damaged(damage),
+            (None, None) => Planned::Unsealed(None),
+            (None, Some(link)) => {
+                let ids = (link.header.cluster, link.header.node);
+                Planned::Unsealed(store::gap(&store::histories(store)?, ids, link.first()))
+            }
+        });
     };
     let (cluster, node) = (first.link.header.cluster, first.link.header.node);
-    let ids = (cluster.to_string(), node.to_string());
     let histories = store::histories(store)?;
     let name = store::history_name(&sealed).expect("there is a sealed segment");
     let path = store.join(name);
     let is_taken = histories.iter().any(|(known, _)| *known == path);
-    let known = histories.into_iter().filter(|(_, manifest)| {
-        (&manifest.cluster, &manifest.node) == (&ids.0, &ids.1) && manifest.is_continued_by(&sealed)
-    });
+    let known = histories
+        .iter()
+        .filter(|(_, manifest)| manifest.is_of(cluster, node) && manifest.is_continued_by(&sealed));
     // Of several that fit, the one that reaches furthest.
     let known = known.max_by_key(|(_, manifest)| manifest.range().map(|(_, end)| end));
     let (path, manifest) = match known {
-        Some(known) => known,
+        Some(known) => known.clone(),
         None if is_taken => {
             return Err(Failure::usage(format!(
                 "{}: it holds other segments than this log has, written in the same epoch; nothing was copied",
@@ -91,24 +115,53 @@ pub(super) fn plan(view: &View, store: &Path) -> Result<Option<Plan>, Failure> {
     }
     let mut notes = Vec::new();
     let end = last.end.max(archived_to);
-    let begin = manifest.range().map_or(first.link.first(), |(begin, _)| begin);
-    let snapshots = snapshots(view, cluster, &manifest, begin, end, &mut notes)?;
-    Ok(Some(Plan {
+    let range = manifest.range();
+    let begin = range.map_or(first.link.first(), |(begin, _)| begin);
+    let gap = store::gap(&histories, (cluster, node), begin);
+    // It cannot be mended any more: said once, and whenever somebody asks.
+    if let Some(gap) = gap.as_ref().filter(|_| range.is_none()) {
+        notes.push(gap.to_string());
+    }
+    if let Some(Damage { what, .. }) = &mut damage {
+        let mut entries = manifest.segments.iter();
+        if let Some(entry) = entries.find(|entry| Some(&entry.file) == what.file.as_ref()) {
+            let archived = path.join(Dir::Wal.join(&entry.file));
+            what.words += &format!("; it was archived before: {}", archived.display());
+        }
+    }
+    let wanted = Wanted {
+        cluster,
+        begin,
+        end,
+        is_damaged: damage.is_some(),
+    };
+    let snapshots = snapshots(view, &manifest, &wanted, &mut notes)?;
+    Ok(Planned::Plan(Box::new(Plan {
         path,
         manifest,
         segments,
         snapshots,
+        damage,
+        gap,
         notes,
-    }))
+    })))
 }
 
-/// Good snapshots that are not archived yet and lie between `begin` and `end`.
-fn snapshots(
-    view: &View,
+/// Which snapshots are of use.
+struct Wanted {
     cluster: ClusterId,
-    manifest: &Manifest,
+    /// What will be archived of the log.
     begin: Lsn,
     end: Lsn,
+    /// Whether it ends there because of damage.
+    is_damaged: bool,
+}
+
+/// Good snapshots that are not archived yet and lie within what will be of the log.
+fn snapshots(
+    view: &View,
+    manifest: &Manifest,
+    wanted: &Wanted,
     notes: &mut Vec<String>,
 ) -> Result<Vec<SnapshotCopy>, Failure> {
     let names = view
@@ -126,23 +179,34 @@ fn snapshots(
     let mut copies = Vec::new();
     for start in starts
         .into_iter()
-        .filter(|start| *start >= begin && !known(*start))
+        .filter(|start| *start >= wanted.begin && !known(*start))
     {
         let name = snapshot_name(start);
-        let snapshot = match snapshot::read(view, &name, Some(cluster), &mut |_, _| {}) {
+        let snapshot = match snapshot::read(view, &name, Some(wanted.cluster), &mut |_, _| {}) {
             Ok(snapshot) => snapshot,
+            Err(SnapshotProblem::Unreadable { error, .. }) if error.kind() == io::ErrorKind::NotFound => {
+                // It keeps the two newest ones.
+                notes.push(format!(
+                    "{} was removed by its server before it was copied; a newer one takes its place",
+                    Dir::Snap.join(&name)
+                ));
+                continue;
+            }
             Err(problem) => {
-                // Gone, most likely: its server needs it no more. A damaged one is nothing to keep either.
+                // A damaged one is nothing to keep.
                 notes.push(format!("{} is left out: {problem}", Dir::Snap.join(&name)));
                 continue;
             }
         };
         let ends = snapshot.trailer.end_lsn;
-        if ends > end {
-            notes.push(format!(
-                "{} ends at lsn {ends}, in a segment that is still written; it is archived after that",
-                Dir::Snap.join(&name)
-            ));
+        if ends > wanted.end {
+            let why = if wanted.is_damaged {
+                "behind the damage, and is not archived"
+            } else {
+                "in a segment that is still written: it can be archived when that is full, unless its server has removed \
+                 it by then for a newer one, which takes its place"
+            };
+            notes.push(format!("{} ends at lsn {ends}, {why}", Dir::Snap.join(&name)));
         } else {
             copies.push(SnapshotCopy { snapshot });
         }

@@ -8,7 +8,12 @@ snapshots are each node's own and do not count. A log that merely goes on where 
 --exact is given.
 
 --json prints one object: {\"equal\":true,\"from_lsn\":…,\"to_lsn\":…}, or {\"equal\":false,\"first_lsn\":…,\"reason\":…} with \
-the reason one of record, end, epoch, cluster, no_common_range, damage.
+the reason one of record, end, epoch, cluster, no_common_range, damage. With damage, \"same\" has the ranges that were \
+compared and are equal.
+
+Where one log is damaged, or a part of it is missing between what it keeps, the rest is compared all the same, with what is \
+good behind it. Nothing is \"equal\" then: where no record differs, the answer is that place, and the exit code that of the \
+verdict on the log with it.
 
 Examples:
   walctl diff /var/lib/idemd /mnt/replica/idemd
@@ -18,7 +23,8 @@ Exit codes:
   0  equal over the range that both hold; also when the pipe was closed
   1  wrong usage, or a directory cannot be opened
   4, 5, 6, 8, 9
-     no difference as far as both can be read, and there one of them cannot be: the code of its verdict (walctl verify)
+     no difference in all that both hold, and one of them is damaged or has a part missing: the code of its verdict \
+(walctl verify); below its snapshots, where no start reads, 4, 5 or 9
   7  they differ: in a record, in the epoch at one position, in the cluster, or they have no range in common; with \
 --exact also when one goes on where the other ends
 

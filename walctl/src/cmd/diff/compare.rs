@@ -1,9 +1,14 @@
-//! Side by side through two logs, from the first position that both hold to the end of the shorter one.
+//! Side by side through two logs, from the first position that both hold to the end of the shorter one. What one of them
+//! does not hold on the way, or not undamaged, is left out, and comparing goes on with what both hold again.
 
-use idem_protocol::Lsn;
+use std::path::Path;
+
+use idem_protocol::wal::{parse_segment_name, segment_name};
+use idem_protocol::{ClusterId, Lsn};
+use idem_wal::reader::HeaderPage;
+use idem_wal::storage::{Dir, Storage};
 
 use super::side::{At, Found, Side};
-use crate::chain::{self, Chain};
 use crate::exit::Failure;
 use crate::view::View;
 
@@ -14,6 +19,10 @@ const ATTEMPTS: usize = 10;
 pub(super) struct Compared {
     /// The first position that both hold.
     pub(super) from: Lsn,
+    /// Where comparing ended.
+    pub(super) to: Lsn,
+    /// What was compared and is the same, in order.
+    pub(super) same: Vec<(Lsn, Lsn)>,
     /// What differs, if anything does.
     pub(super) difference: Option<Difference>,
     /// The sides where they stand: at their common end, or at the difference. None when nothing was read.
@@ -60,10 +69,10 @@ impl Difference {
     }
 }
 
-/// Compares. Memory is that of the largest group of each side.
-pub(super) fn compare(views: [&View; 2]) -> Result<Compared, Failure> {
+/// Compares. Memory is that of the largest group of each side. The paths are for messages.
+pub(super) fn compare(views: [&View; 2], paths: [&Path; 2]) -> Result<Compared, Failure> {
     for _ in 0..ATTEMPTS {
-        if let Some(compared) = attempt(views)? {
+        if let Some(compared) = attempt(views, paths)? {
             return Ok(compared);
         }
     }
@@ -73,87 +82,92 @@ pub(super) fn compare(views: [&View; 2]) -> Result<Compared, Failure> {
 }
 
 /// Nothing when segments went meanwhile.
-fn attempt([a, b]: [&View; 2]) -> Result<Option<Compared>, Failure> {
-    let read = |view: &View| chain::read(view).map_err(Failure::io("reading the headers of the segments"));
-    let chains = [read(a)?, read(b)?];
-    let from = match common_start(&chains) {
-        Ok(from) => from,
+fn attempt(views: [&View; 2], paths: [&Path; 2]) -> Result<Option<Compared>, Failure> {
+    let kept = match [kept(views[0])?, kept(views[1])?] {
+        [Some(a), Some(b)] => [a, b],
+        [a, _] => {
+            let name = if a.is_none() { "A" } else { "B" };
+            return Ok(Some(nothing_read(Difference::NoCommonRange {
+                lsn: Lsn::ZERO,
+                words: format!("there is no log in {name}"),
+            })));
+        }
+    };
+    let start = match common_start(&kept) {
+        Ok(start) => start,
         Err(difference) => return Ok(Some(nothing_read(difference))),
     };
-    for (chain, name) in chains.iter().zip(["A", "B"]) {
-        if let Some(first) = chain.first().filter(|_| chain.is_cut) {
-            eprintln!(
-                "walctl: note: {name} has a gap below lsn {first}; what lies before it is not compared"
-            );
-        }
-    }
-    let [chain_a, chain_b] = &chains;
-    let mut sides = [Side::open(a, chain_a, from)?, Side::open(b, chain_b, from)?];
-    for (index, name) in ["A", "B"].into_iter().enumerate() {
-        let end_words = |side: &Side| {
-            let other = if index == 0 { "B" } else { "A" };
-            format!("{name} ends at lsn {}, {other} begins at lsn {from}", side.lsn())
-        };
-        let difference = match sides[index].skip_to(from)? {
-            At::There => continue,
-            At::Gap => return Ok(None),
-            At::End => Difference::NoCommonRange {
-                lsn: from,
-                words: end_words(&sides[index]),
-            },
-            At::Inside(lsn) => Difference::Boundary { lsn },
-        };
-        return Ok(Some(Compared {
-            from,
-            difference: Some(difference),
-            sides: Some(sides),
-        }));
-    }
-    let epochs = [sides[0].epoch(), sides[1].epoch()];
-    if epochs[0] != epochs[1] {
-        return Ok(Some(Compared {
-            from,
-            difference: Some(Difference::Epoch {
-                lsn: from,
-                epochs: epochs.map(|epoch| epoch.to_string()),
-            }),
-            sides: Some(sides),
-        }));
-    }
-    let mut difference = None;
-    loop {
+    let open = |side: usize| Side::open(views[side], paths[side], kept[side].holding(start), start);
+    let mut sides = [open(0)?, open(1)?];
+    let mut stretches = Stretches::default();
+    let mut to = start;
+    let difference = loop {
         let [a, b] = &mut sides;
-        let at = [a.load()?, b.load()?];
+        let at = [a.skip_to(to)?, b.skip_to(to)?, a.load()?, b.load()?];
         if at.contains(&At::Gap) {
             return Ok(None);
         }
+        let inside = at.iter().find_map(|at| match at {
+            At::Inside(lsn) => Some(*lsn),
+            At::There | At::End | At::Gap => None,
+        });
+        if let Some(lsn) = inside {
+            break Some(Difference::Boundary { lsn });
+        }
         if at.contains(&At::End) {
-            break;
+            break None;
+        }
+        if a.lsn() != b.lsn() {
+            // One of them holds nothing here.
+            to = a.lsn().max(b.lsn());
+            continue;
+        }
+        if stretches.begin(a.lsn())
+            && let [Some(left), Some(right)] = [a.epoch(), b.epoch()]
+            && left != right
+        {
+            break Some(Difference::Epoch {
+                lsn: a.lsn(),
+                epochs: [left.to_string(), right.to_string()],
+            });
         }
         let both = a.rest().len().min(b.rest().len());
         let (left, right) = (&a.rest()[..both], &b.rest()[..both]);
         if left == right {
             a.pass(both);
             b.pass(both);
+            to = a.lsn();
+            stretches.end = to;
             continue;
         }
         let same = left.iter().zip(right).take_while(|(x, y)| x == y).count();
         let found = Box::new([a.record_at(same), b.record_at(same)]);
         // What is before is the same, and so are the boundaries in it.
         let lsn = found[0].as_ref().map_or(a.lsn(), |found| found.lsn);
-        difference = Some(Difference::Record { lsn, found });
-        break;
-    }
-    // The position of a touch that holds nothing: one log begins where the other ends.
-    let firsts = [chains[0].first(), chains[1].first()];
-    if difference.is_none() && sides.iter().any(|side| side.lsn() == from) && firsts[0] != firsts[1] {
-        difference = Some(Difference::NoCommonRange {
-            lsn: from,
-            words: format!("one log ends at lsn {from}, where the other begins"),
-        });
-    }
+        break Some(Difference::Record { lsn, found });
+    };
+    let same = stretches.finish();
+    let is_whole = sides.iter().all(|side| side.damage().is_none());
+    // Two logs that begin at one position and hold nothing are the same; a position where one ends and the other begins is
+    // none that both hold.
+    let is_touch = kept[0].first != kept[1].first;
+    let difference = match difference {
+        None if same.is_empty() && is_whole && is_touch => Some(Difference::NoCommonRange {
+            lsn: start,
+            words: format!(
+                "A holds lsn {} to {}, B lsn {} to {}",
+                kept[0].first,
+                sides[0].lsn(),
+                kept[1].first,
+                sides[1].lsn()
+            ),
+        }),
+        other => other,
+    };
     Ok(Some(Compared {
-        from,
+        from: start,
+        to: sides[0].lsn().min(sides[1].lsn()),
+        same,
         difference,
         sides: Some(sides),
     }))
@@ -162,27 +176,88 @@ fn attempt([a, b]: [&View; 2]) -> Result<Option<Compared>, Failure> {
 fn nothing_read(difference: Difference) -> Compared {
     Compared {
         from: difference.lsn(),
+        to: difference.lsn(),
+        same: Vec::new(),
         difference: Some(difference),
         sides: None,
     }
 }
 
+/// The stretches that were compared.
+#[derive(Default)]
+struct Stretches {
+    done: Vec<(Lsn, Lsn)>,
+    begin: Option<Lsn>,
+    end: Lsn,
+}
+
+impl Stretches {
+    /// Something that both hold is at `lsn`. True where a stretch begins.
+    fn begin(&mut self, lsn: Lsn) -> bool {
+        if self.begin.is_some() && self.end == lsn {
+            return false;
+        }
+        self.close();
+        self.begin = Some(lsn);
+        self.end = lsn;
+        true
+    }
+
+    fn close(&mut self) {
+        if let Some(begin) = self.begin.take().filter(|begin| *begin < self.end) {
+            self.done.push((begin, self.end));
+        }
+    }
+
+    fn finish(mut self) -> Vec<(Lsn, Lsn)> {
+        self.close();
+        self.done
+    }
+}
+
+/// What is known of a log before it is read.
+struct Kept {
+    /// Its oldest position, by name.
+    first: Lsn,
+    /// Where its segments begin.
+    firsts: Vec<Lsn>,
+    /// Whose it is, when a header says it.
+    cluster: Option<ClusterId>,
+}
+
+impl Kept {
+    /// Where the segment begins that holds a position.
+    fn holding(&self, lsn: Lsn) -> Lsn {
+        let after = self.firsts.partition_point(|first| *first <= lsn);
+        self.firsts.get(after.saturating_sub(1)).copied().unwrap_or(lsn)
+    }
+}
+
+/// Looks at the names and at the newest good header; whatever cannot be read is met again where its records are wanted.
+fn kept(view: &View) -> Result<Option<Kept>, Failure> {
+    let names = view.list(Dir::Wal).map_err(Failure::io("listing the log"))?;
+    let mut firsts: Vec<Lsn> = names.iter().filter_map(|name| parse_segment_name(name)).collect();
+    firsts.sort_unstable();
+    let cluster = firsts.iter().rev().find_map(|first| {
+        let file = view.open(Dir::Wal, &segment_name(*first)).ok()?;
+        let header = HeaderPage::read(&file).ok()?.header().ok()?;
+        Some(header.cluster)
+    });
+    Ok(firsts.first().copied().map(|first| Kept {
+        first,
+        firsts,
+        cluster,
+    }))
+}
+
 /// Where the younger of the two kept logs begins, when they are of one history.
-fn common_start([a, b]: &[Chain; 2]) -> Result<Lsn, Difference> {
-    let missing = |name: &str| Difference::NoCommonRange {
-        lsn: Lsn::ZERO,
-        words: format!("there is no log in {name}"),
-    };
-    let first_a = a.links.first().ok_or_else(|| missing("A"))?;
-    let first_b = b.links.first().ok_or_else(|| missing("B"))?;
-    let from = first_a.first().max(first_b.first());
-    let clusters = [first_a.header.cluster, first_b.header.cluster];
-    if clusters[0] == clusters[1] {
-        Ok(from)
-    } else {
-        Err(Difference::Cluster {
+fn common_start([a, b]: &[Kept; 2]) -> Result<Lsn, Difference> {
+    let from = a.first.max(b.first);
+    match (a.cluster, b.cluster) {
+        (Some(left), Some(right)) if left != right => Err(Difference::Cluster {
             lsn: from,
-            clusters: clusters.map(|cluster| cluster.to_string()),
-        })
+            clusters: [left, right].map(|cluster| cluster.to_string()),
+        }),
+        _ => Ok(from),
     }
 }

@@ -24,11 +24,13 @@ pub(super) enum Answer {
     OtherEnd { lsn: Lsn, shorter: &'static str },
     /// Not the same.
     Differs(Difference),
-    /// The same up to a place where one of them cannot be read on.
+    /// The same in all that both hold, and one of them has a place that cannot be read.
     Damaged {
         lsn: Lsn,
         side: &'static str,
         exit: Exit,
+        /// What was compared.
+        same: Vec<(Lsn, Lsn)>,
     },
 }
 
@@ -95,6 +97,15 @@ struct DifferentLine<'a> {
     a: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     b: Option<&'a Value>,
+    /// Beside damage: what was compared all the same, and is equal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    same: Option<Vec<RangeLine>>,
+}
+
+#[derive(Serialize)]
+struct RangeLine {
+    from_lsn: u64,
+    to_lsn: u64,
 }
 
 /// One object.
@@ -115,7 +126,15 @@ pub(super) fn json(out: &mut Out, answer: &Answer) -> io::Result<()> {
                 .map(|found| found.as_ref().map(|found| &found.json)),
             _ => [None, None],
         };
+        let same = match answer {
+            Answer::Damaged { same, .. } => Some(same.iter().map(|(from, to)| RangeLine {
+                from_lsn: from.get(),
+                to_lsn: to.get(),
+            })),
+            _ => None,
+        };
         let line = DifferentLine {
+            same: same.map(Iterator::collect),
             equal: false,
             first_lsn: lsn.get(),
             reason,
@@ -146,6 +165,13 @@ pub(super) fn human(out: &mut Out, answer: &Answer, args: &Args) -> io::Result<(
         "{}: from lsn {lsn} on: {words}",
         paint.tone(Tone::Bad, "different")
     )?;
+    if let Answer::Damaged { same, .. } = answer {
+        let ranges: Vec<String> = same.iter().map(|(from, to)| format!("{from} to {to}")).collect();
+        match &ranges[..] {
+            [] => eprintln!("walctl: nothing that both hold could be compared"),
+            ranges => eprintln!("walctl: compared and equal: lsn {}", ranges.join(", ")),
+        }
+    }
     if let Answer::Differs(Difference::Record { found, .. }) = answer {
         for (name, found) in ["A", "B"].into_iter().zip(&**found) {
             if let Some(found) = found {

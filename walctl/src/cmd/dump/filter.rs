@@ -58,11 +58,6 @@ impl Filter {
         self.to_lsn.is_some_and(|to| lsn >= to)
     }
 
-    /// Whether a range of positions has a part in the limits of lsn; one of no length counts as its position.
-    pub(super) fn touches(&self, from: Lsn, to: Lsn) -> bool {
-        !self.is_past_lsn(from) && self.from_lsn.is_none_or(|limit| to > limit || from >= limit)
-    }
-
     /// Whether this record and all that follow are out of range.
     pub(super) fn is_past(&self, raw: &RawRecord<'_>) -> bool {
         self.is_past_lsn(raw.lsn) || self.to_time.is_some_and(|to| raw.time > to)
@@ -76,6 +71,11 @@ impl Filter {
     /// Whether this position comes before the range.
     pub(super) fn is_before_lsn(&self, lsn: Lsn) -> bool {
         self.from_lsn.is_some_and(|from| lsn < from)
+    }
+
+    /// The last time that is wanted.
+    pub(super) fn to_time(&self) -> Option<UnixMs> {
+        self.to_time
     }
 
     /// Whether a record, or a part of a transaction, is one of those that were picked. `outer` is the kind of the record

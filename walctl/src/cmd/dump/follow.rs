@@ -4,14 +4,20 @@
 //! to be set anew at each rotation. What was printed may be taken back: a start of the server cuts what a loss of power
 //! left half done, going back to another history or a repair writes segments anew. So the newest records are remembered by
 //! position and checksum, and compared with what the log holds when its end is not the one that was seen.
+//!
+//! A limit of time ends it also where nothing is written: a record is given its time before it is written, so one of an
+//! earlier time can still come when that time has passed, but not for long. A log that is *covered* (everything in it but
+//! records of nothing but the time stands before a seal or the begin of an epoch) owes nothing; one that is not may be waiting for a slow disk.
 
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::AsFd;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use idem_protocol::Lsn;
-use idem_protocol::wal::RawRecord;
-use idem_wal::reader::{Again, LogReader, LogStep, Past, frame_records};
+use idem_protocol::wal::{Opcode, RawRecord, parse_segment_name};
+use idem_protocol::{Lsn, UnixMs};
+use idem_wal::reader::{Again, Frame, LogReader, LogStep, Past, Stop as NoFrame, frame_records};
+use idem_wal::storage::{Dir, Storage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::stop::Stop;
@@ -27,6 +33,14 @@ const WAIT: Timespec = Timespec {
 
 /// After so many looks (a second) a place that did not change is not in the middle of being written.
 const SETTLED: u32 = 10;
+
+/// How long after a time a record of that time may still come, at most, to a log that is covered or that no server has; and
+/// to any other one, when nothing was written in the meantime.
+const LATE_MS: u64 = 1_000;
+const LATE_UNCOVERED_MS: u64 = 10_000;
+
+/// So many looks take as long as that.
+const LOOKS_UNCOVERED: u32 = 100;
 
 /// How many records are remembered: a start takes back the last moments, and a mebibyte holds so many.
 const TRAIL_RECORDS: usize = 1 << 16;
@@ -58,6 +72,28 @@ pub(super) struct Follower {
     trail: Trail,
     /// Where the log ends.
     place: Place,
+    /// Whether the log is covered, as far as it was read.
+    is_covered: bool,
+    /// Whether the limit of time had passed at the last look.
+    was_over: bool,
+    /// Which directory is read.
+    identity: Identity,
+    /// Whether it was said that nothing is at the path.
+    is_gone: bool,
+}
+
+/// Device and inode of the directory and of the log in it.
+type Identity = Option<[(u64, u64); 2]>;
+
+/// What is at the path that was given.
+#[derive(Debug, Default)]
+pub(super) struct AtPath {
+    /// What to say about it.
+    pub(super) words: Option<String>,
+    /// Where the log of another directory is read on.
+    pub(super) at: Option<Lsn>,
+    /// Whether it is not the directory that was read up to now.
+    pub(super) is_elsewhere: bool,
 }
 
 /// The place where the log ends, and how long it has.
@@ -73,12 +109,16 @@ struct Place {
 
 impl Follower {
     /// Waits; `past_damage` says whether damage is passed.
-    pub(super) fn new(past_damage: bool) -> Result<Follower, Failure> {
+    pub(super) fn new(view: &View, past_damage: bool) -> Result<Follower, Failure> {
         Ok(Follower {
             stop: Stop::on_signals()?,
             past_damage,
             trail: Trail::default(),
             place: Place::default(),
+            is_covered: false,
+            was_over: false,
+            identity: view.identity(),
+            is_gone: false,
         })
     }
 
@@ -90,6 +130,44 @@ impl Follower {
     /// Remembers a record that was read.
     pub(super) fn push(&mut self, raw: &RawRecord<'_>) {
         self.trail.push(raw);
+    }
+
+    /// Looks at a frame that was read, whether it is printed or not.
+    pub(super) fn pass(&mut self, frame: &Frame<'_>) {
+        let header = &frame.header;
+        if header.seal {
+            self.is_covered = header.synced >= header.lsn;
+        }
+        for record in frame_records("", *frame) {
+            match Opcode::from_byte(record.raw.opcode) {
+                // Behind a group of nothing else no seal is written.
+                Some(Opcode::Clock) => {}
+                // Everything before it is on the disk, and no client is served before it is.
+                Some(Opcode::EpochStart) => self.is_covered = true,
+                _ => self.is_covered = false,
+            }
+        }
+    }
+
+    /// Whether no record of time `limit` or earlier will come to a log that ends at `end`. To be asked after
+    /// [`Follower::is_settled`]; the answer is never yes at the first look.
+    pub(super) fn is_over(&mut self, view: &View, end: &LogEnd, limit: UnixMs) -> Result<bool, Failure> {
+        let late_ms = now_ms().saturating_sub(limit.get());
+        if late_ms <= LATE_MS {
+            return Ok(false);
+        }
+        // What was written until the time had passed is seen at the next look.
+        let was_over = std::mem::replace(&mut self.was_over, true);
+        let looks = if self.past_damage { SETTLED } else { 1 };
+        if !was_over || self.place.seen < looks {
+            return Ok(false);
+        }
+        if !view.is_live()? {
+            return Ok(true);
+        }
+        let is_plain = matches!(end.stop, Some(NoFrame::EndOfFile | NoFrame::NoHeader));
+        let is_quiet = self.is_covered || (late_ms > LATE_UNCOVERED_MS && self.place.seen >= LOOKS_UNCOVERED);
+        Ok(is_plain && is_quiet)
     }
 
     /// Whether anything was read.
@@ -150,6 +228,72 @@ impl Follower {
         })
     }
 
+    /// Looks whether the path still leads to the directory that is read. One that took its place is read from where the two
+    /// logs part, or from its beginning when it has nothing to do with the other one; `view` and `reader` become its own.
+    /// Where nothing is, it is waited for.
+    pub(super) fn look_at_path(
+        &mut self,
+        view: &mut View,
+        reader: &mut LogReader<View>,
+    ) -> Result<AtPath, Failure> {
+        let now = view.identity();
+        if now.is_some() && now == self.identity {
+            self.is_gone = false;
+            return Ok(AtPath::default());
+        }
+        let waiting = |is_gone: &mut bool| {
+            let is_told = std::mem::replace(is_gone, true);
+            AtPath {
+                words: (!is_told).then(|| "there is no log at the path any more; waiting for one".to_owned()),
+                at: None,
+                is_elsewhere: true,
+            }
+        };
+        if now.is_none() {
+            return Ok(waiting(&mut self.is_gone));
+        }
+        // It may be in the middle of being put there.
+        let Ok(fresh) = view.open_again() else {
+            return Ok(waiting(&mut self.is_gone));
+        };
+        let names = fresh.list(Dir::Wal).unwrap_or_default();
+        let Some(first) = names.iter().filter_map(|name| parse_segment_name(name)).min() else {
+            return Ok(waiting(&mut self.is_gone));
+        };
+        let failed = || Failure::io("reading the log");
+        let was = reader.header().map(|header| (header.cluster, header.node));
+        let mut other = LogReader::open(&fresh, self.trail.begin()).map_err(failed())?;
+        let mut at = self.trail.compare(&mut other, self.past_damage)?;
+        let is = other.header().map(|header| (header.cluster, header.node));
+        let mut words = "another directory is at the path now".to_owned();
+        if let Some((cluster, node)) = is
+            && is != was
+        {
+            words += &format!(", with a log of node {node} of cluster {cluster}");
+        }
+        if was.map(|(cluster, _)| cluster) == is.map(|(cluster, _)| cluster) {
+            words += &format!("; its log is read from lsn {at} on");
+            if let Some(gone) = self.trail.cut(at) {
+                words += &format!("; {gone}");
+            }
+        } else {
+            at = first;
+            self.trail = Trail::default();
+            words += &format!("; it has nothing to do with what was printed, and is read from lsn {at} on");
+        }
+        *reader = LogReader::open(&fresh, at).map_err(failed())?;
+        *view = fresh;
+        self.place = Place::default();
+        self.is_covered = false;
+        self.is_gone = false;
+        self.identity = now;
+        Ok(AtPath {
+            words: Some(words),
+            at: Some(at),
+            is_elsewhere: true,
+        })
+    }
+
     /// Looks at the end of the log again. When it is another log than the one that was read, `reader` becomes one that
     /// begins where the two part; the inner error is a log that has nothing to do with it.
     pub(super) fn look_again(
@@ -176,8 +320,15 @@ impl Follower {
         let words = self.trail.cut(at);
         *reader = LogReader::open(view, at).map_err(failed())?;
         self.place = Place::default();
+        self.is_covered = false;
         Ok(Ok(Some(Back { at, words })))
     }
+}
+
+/// The clock of this machine, in Unix milliseconds.
+fn now_ms() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// The newest records that were read.

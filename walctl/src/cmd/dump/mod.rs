@@ -5,13 +5,14 @@
 //! Records of a live directory beyond its synced mark are shown too; a power loss could still take them back. What its server
 //! removes before it was read is a note on stderr; without a server, it is missing.
 //!
-//! `--follow` waits where the log ends ([`follow`]), `--past-damage` goes on where it is damaged ([`skipped`]).
+//! `--follow` waits where the log ends ([`follow`]), `--past-damage` goes on where it is damaged ([`crate::skipped`]). Of a
+//! file that a start cut off the end of a log it shows what is whole ([`cut`]).
 
 mod args;
+mod cut;
 mod filter;
 mod follow;
 mod printer;
-mod skipped;
 mod stop;
 mod walk;
 
@@ -24,17 +25,21 @@ use idem_wal::storage::{Dir, Storage};
 
 pub(crate) use self::args::Args;
 use crate::exit::{Exit, Failure};
-use crate::log_end;
+use crate::log_end::{self, Complaint};
 use crate::output::{self, Out, Printed};
 use crate::progress::Meter;
 use crate::text::Time;
 use crate::view::View;
+use crate::vouched;
 use filter::Filter;
 use printer::Printer;
 use walk::{Ended, Walk};
 
 /// Prints what matches; the exit code says whether the log was read to its end.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
+    if args.dir.is_file() {
+        return cut::run(args);
+    }
     let meter = Arc::new(Meter::new(!args.follow && output::leaves_room_for_a_bar()));
     let view = View::open(&args.dir, Arc::clone(&meter))?;
     let filter = Filter::new(args);
@@ -45,6 +50,8 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let reader = LogReader::open(&view, args.from_lsn.unwrap_or(Lsn::ZERO))
         .map_err(Failure::io(args.dir.display()))?;
     let ended = walk.run(reader);
+    // Who follows a log may have come to another directory.
+    let view = walk.view.clone();
     meter.finish();
     // What was printed before an error is as good as ever.
     let printed = walk.printer.finish();
@@ -56,11 +63,15 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         explain_nothing(args);
     }
     let mut complaint = match ended {
-        Ended::Closed | Ended::Stopped | Ended::Limit => None,
-        Ended::Unreadable(what) => Some(what),
+        Ended::Closed | Ended::Stopped => None,
+        Ended::Limit => vouched::complaint(&view, None),
+        Ended::Unreadable(complaint) => Some(complaint),
         Ended::End(end) => match log_end::what_is_wrong(&view, &end, &|| walk.is_live())? {
             Some(what) if walk.skip_rest(&end, &what) => None,
-            other => other,
+            other => other.map(|words| Complaint {
+                words,
+                file: Some(end.file),
+            }),
         },
     };
     // Who follows a log for long has seen servers come and go: which of them removed it cannot be told.
@@ -69,20 +80,21 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         && let Some(words) = walk.removed()
         && !walk.is_live()?
     {
-        complaint = Some(format!("{words}, and not by a server"));
+        complaint = Some(Complaint {
+            words: format!("{words}, and not by a server"),
+            file: None,
+        });
     }
-    if complaint.is_none() && !walk.has_skipped() {
+    if complaint.is_none() && walk.skipped().is_none() {
         return Ok(Exit::Clean);
     }
     if let Some(complaint) = &complaint {
-        eprintln!("walctl: {complaint}");
+        eprintln!("walctl: {}", complaint.words);
     }
-    eprintln!("walctl: for the verdict: walctl verify {}", args.dir.display());
-    Ok(if walk.has_skipped() {
-        Exit::Rot
-    } else {
-        Exit::Failed
-    })
+    let of_complaint = complaint.as_ref().and_then(|complaint| complaint.file.as_deref());
+    let file = walk.first_skipped().or(of_complaint);
+    eprintln!("walctl: {}", log_end::advice(&view, &args.dir, file));
+    Ok(walk.skipped().unwrap_or(Exit::Failed))
 }
 
 /// What was asked for may lie in log that is no longer kept: nothing printed is then not nothing that happened.

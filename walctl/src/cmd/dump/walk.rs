@@ -1,5 +1,7 @@
 //! Through the log, frame by frame.
 
+use std::io;
+
 use idem_protocol::Lsn;
 use idem_protocol::wal::{BodyError, Opcode, RawRecord, Record};
 use idem_wal::reader::{Frame, LogReader, LogRecord, LogStep, Past, Piece, Stop, frame_records, salvage};
@@ -9,12 +11,12 @@ use super::Args;
 use super::filter::Filter;
 use super::follow::{Follower, Idle};
 use super::printer::Printer;
-use super::skipped::Skipped;
-use crate::exit::Failure;
+use crate::exit::{Exit, Failure};
 use crate::line::{FrameLine, Line};
-use crate::log_end::LogEnd;
+use crate::log_end::{self, Complaint, LogEnd};
 use crate::output::Printed;
 use crate::progress::Meter;
+use crate::skipped::Skipped;
 use crate::view::View;
 
 /// Why walking ended.
@@ -24,17 +26,17 @@ pub(super) enum Ended {
     Closed,
     /// Somebody who followed the log has seen enough.
     Stopped,
-    /// Nothing that follows is wanted.
+    /// Nothing that follows is wanted, or can be read.
     Limit,
-    /// A record that has a good checksum and cannot be understood: file, offset, lsn and why. It is never skipped.
-    Unreadable(String),
+    /// A record that has a good checksum and cannot be understood, which is never skipped; or another log.
+    Unreadable(Complaint),
     /// There is no frame where the next one would be.
     End(LogEnd),
 }
 
 /// Prints what is wanted of a log, in order.
 pub(super) struct Walk<'a> {
-    pub(super) view: &'a View,
+    pub(super) view: View,
     pub(super) filter: &'a Filter,
     pub(super) printer: &'a mut Printer,
     pub(super) meter: &'a Meter,
@@ -67,18 +69,23 @@ type Due = Option<FrameLine>;
 impl<'a> Walk<'a> {
     pub(super) fn new(
         args: &Args,
-        view: &'a View,
+        view: &View,
         filter: &'a Filter,
         printer: &'a mut Printer,
         meter: &'a Meter,
     ) -> Result<Walk<'a>, Failure> {
         Ok(Walk {
-            view,
+            view: view.clone(),
             filter,
             printer,
             meter,
-            skipped: args.past_damage.then(|| Skipped::new(filter, meter)),
-            follower: args.follow.then(|| Follower::new(args.past_damage)).transpose()?,
+            skipped: args
+                .past_damage
+                .then(|| Skipped::new(args.from_lsn, args.to_lsn, meter)),
+            follower: args
+                .follow
+                .then(|| Follower::new(view, args.past_damage))
+                .transpose()?,
             was_live: view.is_live()?,
             in_range: filter.starts_in_range(),
             resumed_at: None,
@@ -91,9 +98,14 @@ impl<'a> Walk<'a> {
         Ok(self.was_live || self.view.is_live()?)
     }
 
-    /// Whether anything was skipped.
-    pub(super) fn has_skipped(&self) -> bool {
-        self.skipped.as_ref().is_some_and(|skipped| skipped.ranges() > 0)
+    /// How to end for what was skipped; nothing when nothing was.
+    pub(super) fn skipped(&self) -> Option<Exit> {
+        self.skipped.as_ref().and_then(Skipped::exit)
+    }
+
+    /// The segment of the first range that was skipped.
+    pub(super) fn first_skipped(&self) -> Option<&str> {
+        self.skipped.as_ref().and_then(Skipped::first_file)
     }
 
     /// Counts what nothing follows as skipped, when that is wanted and it is damage.
@@ -101,7 +113,7 @@ impl<'a> Walk<'a> {
         let is_damage = !end.file.is_empty() && end.stop.is_some();
         match self.skipped.as_mut().filter(|_| is_damage) {
             Some(skipped) => {
-                skipped.rest(complaint);
+                skipped.rest(&end.file, complaint);
                 true
             }
             None => false,
@@ -119,7 +131,18 @@ impl<'a> Walk<'a> {
             if self.follower.as_ref().is_some_and(Follower::is_stopped) {
                 return Ok(Ended::Stopped);
             }
-            let end = match reader.next_step().map_err(Failure::io("reading the log"))? {
+            let step = match reader.next_step() {
+                Ok(step) => step,
+                Err(error) => {
+                    let lsn = reader.lsn();
+                    match self.unreadable(&mut reader, &error)? {
+                        Passed::On => continue,
+                        Passed::Ended(ended) => return Ok(ended),
+                        Passed::Not => return Ok(Ended::Unreadable(log_end::unreadable(lsn, &error))),
+                    }
+                }
+            };
+            let end = match step {
                 LogStep::Frame { file, frame } => {
                     if let Some(ended) = self.frame(file, frame)? {
                         return Ok(ended);
@@ -176,11 +199,16 @@ impl<'a> Walk<'a> {
             }
         }
         let follower = self.follower.as_mut().expect("it was there above");
+        if let Some(limit) = self.filter.to_time()
+            && follower.is_over(&self.view, &end, limit)?
+        {
+            return Ok(Some(Ended::End(end)));
+        }
         let was_empty = end.file.is_empty() && !follower.has_read();
         if was_empty || is_settled && end.segments_left > 0 {
             return Ok(Some(Ended::End(end)));
         }
-        if is_settled && let Some(what) = follower.what_is_wrong(self.view, &end)? {
+        if is_settled && let Some(what) = follower.what_is_wrong(&self.view, &end)? {
             let words = format!("{what}; waiting for the log to go on");
             self.meter.aside(|| eprintln!("walctl: note: {words}"));
         }
@@ -192,7 +220,17 @@ impl<'a> Walk<'a> {
             Idle::Stopped => return Ok(Some(Ended::Stopped)),
             Idle::Closed => return Ok(Some(Ended::Closed)),
         }
-        match follower.look_again(self.view, reader)? {
+        let found = follower.look_at_path(&mut self.view, reader)?;
+        if let Some(words) = found.words {
+            self.meter.aside(|| eprintln!("walctl: note: {words}"));
+        }
+        if found.at.is_some() {
+            self.resumed_at = found.at;
+        }
+        if found.is_elsewhere {
+            return Ok(None);
+        }
+        match follower.look_again(&self.view, reader)? {
             Ok(None) => Ok(None),
             Ok(Some(back)) => {
                 if let Some(words) = back.words {
@@ -201,7 +239,7 @@ impl<'a> Walk<'a> {
                 self.resumed_at = Some(back.at);
                 Ok(None)
             }
-            Err(other) => Ok(Some(Ended::Unreadable(other))),
+            Err(words) => Ok(Some(Ended::Unreadable(Complaint { words, file: None }))),
         }
     }
 
@@ -210,19 +248,46 @@ impl<'a> Walk<'a> {
         if self.skipped.is_none() {
             return Ok(Passed::Not);
         }
-        Ok(match reader.pass(live).map_err(Failure::io("reading the log"))? {
-            Past::Over => Passed::Not,
-            Past::Again => Passed::On,
-            Past::Gap(gap) => {
+        let error = match reader.pass(live) {
+            Ok(Past::Over) => return Ok(Passed::Not),
+            Ok(Past::Again) => return Ok(Passed::On),
+            Ok(Past::Gap(gap)) => {
                 if let Some(skipped) = &mut self.skipped {
                     skipped.gap(&gap);
                 }
-                Passed::On
+                return Ok(Passed::On);
             }
-            Past::Broken { file, frame, stop } => match self.broken(file, frame, stop)? {
-                Some(ended) => Passed::Ended(ended),
-                None => Passed::On,
-            },
+            Ok(Past::Broken { file, frame, stop }) => {
+                return Ok(match self.broken(file, frame, stop)? {
+                    Some(ended) => Passed::Ended(ended),
+                    None => Passed::On,
+                });
+            }
+            Err(error) => error,
+        };
+        match self.unreadable(reader, &error)? {
+            Passed::Not => Err(Failure::io("reading the log")(error)),
+            passed => Ok(passed),
+        }
+    }
+
+    /// Goes on behind what the system does not hand over, when damage is passed.
+    fn unreadable(&mut self, reader: &mut LogReader<View>, error: &io::Error) -> Result<Passed, Failure> {
+        let Some(skipped) = &mut self.skipped else {
+            return Ok(Passed::Not);
+        };
+        let passed = reader.pass_unreadable(error);
+        let Some(passed) = passed.map_err(Failure::io("reading the log"))? else {
+            return Ok(Passed::Not);
+        };
+        if self.filter.is_past_lsn(passed.gap.from) {
+            return Ok(Passed::Ended(Ended::Limit));
+        }
+        skipped.gap(&passed.gap);
+        Ok(if passed.follows {
+            Passed::On
+        } else {
+            Passed::Ended(Ended::Limit)
         })
     }
 
@@ -235,6 +300,9 @@ impl<'a> Walk<'a> {
     /// One frame.
     fn frame(&mut self, file: &str, frame: Frame<'_>) -> Result<Option<Ended>, Failure> {
         let header = frame.header;
+        if let Some(follower) = &mut self.follower {
+            follower.pass(&frame);
+        }
         let mut begin = Lsn::ZERO;
         if let Some(at) = self.resumed_at {
             if header.end().is_some_and(|end| end <= at) {
@@ -326,11 +394,11 @@ impl<'a> Walk<'a> {
                     skipped.body(&record, error);
                     return Ok(None);
                 }
-                return Ok(Some(Ended::Unreadable(format!(
-                    "{} offset {offset}, lsn {}: {error}",
-                    Dir::Wal.join(file),
-                    raw.lsn
-                ))));
+                let name = Dir::Wal.join(file);
+                return Ok(Some(Ended::Unreadable(Complaint {
+                    words: format!("{name} offset {offset}, lsn {}: {error}", raw.lsn),
+                    file: Some(file.to_owned()),
+                })));
             }
         };
         let printer = &mut *self.printer;
@@ -352,7 +420,7 @@ impl<'a> Walk<'a> {
 }
 
 /// The lines of one record that are wanted: one, or one for each part of a Transaction.
-fn each_line<'a>(
+pub(super) fn each_line<'a>(
     raw: &RawRecord<'_>,
     record: &Record<'a>,
     filter: &Filter,

@@ -3,11 +3,10 @@
 //! Whether a transition of IDEM is the one that a server makes is asked of [`transition`]; nothing is decided here.
 
 use idem_engine::keyspace::{EntryRef, ValueRef};
+use idem_protocol::escape::escape;
 use idem_protocol::idem::transition::{self, Abort, Begin, Complete};
 use idem_protocol::idem::{IdemRecord, IdemState};
 use idem_protocol::wal::{DeleteReason, Record};
-
-use crate::text::Escaped;
 
 /// Something that happened, by the word that stands for it in every output.
 pub(super) type Event = &'static str;
@@ -24,6 +23,8 @@ pub(super) struct Before<'a> {
     pub(super) is_known: bool,
     /// Whether the last that happened was its expiry.
     pub(super) has_expired: bool,
+    /// Whether a part of the log before the record was not read.
+    pub(super) has_gaps: bool,
 }
 
 /// The IDEM record in an entry.
@@ -87,6 +88,7 @@ impl Before<'_> {
             // What is no IDEM record stands in the way of every action.
             Some(entry) if !lawful || live.is_none() => Some(format!("though {} was there", describe(entry))),
             None if !lawful && self.is_known => Some("though nothing was pending".to_owned()),
+            None if !lawful && self.has_gaps => Some("begun where the log was not read".to_owned()),
             None if !lawful => Some("begun before the kept log".to_owned()),
             None if self.has_expired => Some("after expiry".to_owned()),
             Some(_) | None => None,
@@ -114,5 +116,5 @@ fn describe(entry: &EntryRef<'_>) -> String {
 }
 
 fn describe_idem(record: &IdemRecord<'_>) -> String {
-    format!("a {} record of {}", record.state.word(), Escaped(record.owner))
+    format!("a {} record of {}", record.state.word(), escape(record.owner))
 }

@@ -23,7 +23,7 @@ use crate::exit::Failure;
 use crate::line::{Line, Scope, key, scope};
 use crate::output::Printed;
 use crate::progress::Meter;
-use crate::scan::Visitor;
+use crate::scan::{Scanned, Visitor};
 use crate::text::Escaped;
 use crate::view::View;
 
@@ -47,6 +47,8 @@ pub(super) struct Life<'a> {
     databases: BTreeMap<u8, Knowledge>,
     /// What is known of databases that are not in the map.
     is_known_elsewhere: bool,
+    /// Whether something on the way was not read.
+    has_gaps: bool,
     /// What the snapshot has, the earliest first, and has not come up yet.
     holdings: VecDeque<Holding>,
     /// The snapshot's file, its end, and the log's time there.
@@ -68,6 +70,7 @@ impl<'a> Life<'a> {
             keyspace: Keyspace::new(256, [0; 4]),
             databases: BTreeMap::new(),
             is_known_elsewhere: false,
+            has_gaps: false,
             holdings: VecDeque::new(),
             snapshot: None,
             next_deadline: None,
@@ -75,19 +78,25 @@ impl<'a> Life<'a> {
         }
     }
 
-    /// To be called once, after the last record: what the snapshot has beyond it, and for people where all this ends. `end`
-    /// is the log's, when it was read to there.
-    pub(super) fn finish(&mut self, end: Option<Lsn>) -> Result<Printed, Failure> {
-        let Some(end) = end else {
+    /// To be called once, after the last record: what the snapshot has beyond it, and for people where all this ends.
+    /// `scanned` says how far the log was read; nothing when that is not known.
+    pub(super) fn finish(&mut self, scanned: Option<&Scanned>) -> Result<Printed, Failure> {
+        let Some(scanned) = scanned else {
             return self.printer.finish();
         };
+        let end = scanned.end;
         if self.catch_up(end, self.time)? == Printed::Closed {
             return Ok(Printed::Closed);
         }
         let (keyspace, key) = (&self.keyspace, &self.args.key.0);
         let seen = self.databases.iter().filter(|(_, known)| known.is_seen);
         let holds = seen.map(|(db, _)| (*db, keyspace.get(*db, key)));
-        self.printer.end(end, self.time, holds)
+        let place = if scanned.is_cut_short() {
+            "where reading stopped, before the end of the log"
+        } else {
+            "at the end of the log"
+        };
+        self.printer.end(place, end, self.time, holds)
     }
 
     fn is_wanted(&self, db: u8) -> bool {
@@ -268,6 +277,7 @@ impl<'a> Life<'a> {
             live: self.keyspace.get(db, key),
             is_known: known.is_known,
             has_expired: known.has_expired,
+            has_gaps: self.has_gaps,
         };
         let was_there = before.live.is_some();
         let happened = before.event(record);
@@ -372,11 +382,12 @@ impl Visitor for Life<'_> {
     }
 
     fn gap(&mut self, _: Lsn) {
-        // What it was is worth nothing now; the note of the gap is the scan's.
+        // What it was is worth nothing now; who is told of the gap is the scan's business.
         self.keyspace.clear();
         self.databases.clear();
         self.holdings.clear();
         (self.snapshot, self.next_deadline) = (None, None);
         self.is_known_elsewhere = false;
+        self.has_gaps = true;
     }
 }

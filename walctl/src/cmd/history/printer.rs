@@ -62,9 +62,10 @@ impl Printer {
         output::printed(self.out.flush())
     }
 
-    /// For people: what the key holds where the log ends.
+    /// For people: what the key holds at the place where reading ended.
     pub(super) fn end<'e>(
         &mut self,
+        place: &str,
         lsn: Lsn,
         time: UnixMs,
         holds: impl Iterator<Item = (u8, Option<EntryRef<'e>>)>,
@@ -73,7 +74,7 @@ impl Printer {
         let write = move || -> io::Result<()> {
             let holds: Vec<_> = holds.collect();
             if !json && !holds.is_empty() {
-                writeln!(out, "\nat the end of the log, lsn {lsn}, {}", Time::from(time))?;
+                writeln!(out, "\n{place}, lsn {lsn}, {}", Time::from(time))?;
                 for (db, entry) in holds {
                     write!(out, "  database {db}: ")?;
                     hold(out, entry)?;

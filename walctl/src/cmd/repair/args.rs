@@ -21,11 +21,19 @@ There is no plan for a missing segment, another cluster's or a newer version's f
 use a replica, a copy made with the server stopped, or walctl restore.
 
 The backup is made and synced before anything is changed. It holds what is changed or removed, and undo.sh, which brings \
-the directory back, byte for byte, as long as no server has started on it. Whole files are moved there and need no \
-space on the same file system; what is overwritten is copied. Where there is no space for the copy, the bytes that it \
-needs are named, and --backup can point to another file system.
+the directory back, in names, bytes, modes and links, as long as no server has started on it. It looks for room first, can \
+be repeated when it was interrupted, and takes a directory that was moved away from its backup as its argument. Whole files are moved there \
+and need no space on the same file system; what is overwritten is copied, except for zeros. Where there is no space for \
+the copy, the bytes that it needs are named, and --backup can point to another file system.
 
-The directory is locked while it is changed. A directory that a server is using is refused.
+The directory is locked while it is changed. A directory that a server is using is refused. From before the first change \
+until after the last one a file repair.incomplete stands in it, with the path of the backup: no server starts beside it. A \
+repair that was interrupted, by a crash or a loss of power, is finished (or, if nothing was changed yet, begun anew) by the \
+same command again, with or without its --backup, or taken back by its undo.sh; without --plan both commands are shown. Of a \
+directory in which a restore was interrupted, the command that finishes that is shown.
+
+Where a plan loses something, and where there is none, the commands are shown that make a new directory instead: of the \
+newest state that this one still gives, and of an archive of it, which is looked for beside the directory.
 
 Examples:
   walctl repair /var/lib/idemd
@@ -55,7 +63,7 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Where the backup goes: a new or empty directory [default: DIR/backup-TIME].
+    /// Where the backup goes: a new or empty directory, not in DIR/wal or DIR/snap [default: DIR/backup-TIME].
     #[arg(long, value_name = "DIR")]
     pub(crate) backup: Option<PathBuf>,
 

@@ -1,23 +1,32 @@
-//! The backup on the real disk: a directory with what was changed, and the script that gives it back.
+//! The backup on the real disk: a directory with what was changed, and the script that gives it back ([`undo`]).
 
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, chown};
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Component, Path, PathBuf};
 
 use idem_protocol::UnixMs;
-use idem_wal::control::{CONTROL_NAME, CONTROL_SPARE};
+use idem_wal::control::{CONTROL_NAME, CONTROL_SPARE, CONTROL_TEMPORARY};
+use idem_wal::recovery::{REPAIR_MARK, RESTORE_MARK};
 use idem_wal::segment::SPARE_PREFIX;
 use idem_wal::storage::{Dir, DiskStorage};
 use jiff::Timestamp;
 
-use super::execute::{CONTROL_AFTER, UNDO, UNFINISHED, Vault, copy_name};
+use super::execute::{self, MANIFEST, MARK_COPY, Trouble, UNDO, Vault};
 use super::plan::Change;
+use super::{resume, undo};
+use crate::claimed;
 use crate::exit::Failure;
+use crate::store;
 
 /// What the names of backups in a data directory begin with.
 const PREFIX: &str = "backup-";
+
+/// The mark before it gets its name, in the backup.
+const MARK_PART: &str = "mark.part";
+/// The same in the data directory, where a backup on another file system takes the place of one that is lost.
+const MARK_TEMPORARY: &str = "repair.incomplete.new";
 
 /// The backup of one repair.
 #[derive(Debug)]
@@ -25,6 +34,7 @@ pub(super) struct Backup {
     /// The data directory.
     data: PathBuf,
     path: PathBuf,
+    /// It, as a place for files.
     store: DiskStorage,
     /// The user's own empty directory stays when there is nothing to keep.
     was_there: bool,
@@ -51,10 +61,12 @@ impl Backup {
                     other => Some(other.map_err(Failure::io(path.display()))?),
                 };
                 if entries.as_mut().is_some_and(|entries| entries.next().is_some()) {
-                    return Err(Failure::usage(format!(
-                        "--backup {}: the directory is not empty",
-                        path.display()
-                    )));
+                    let what = if path.join(execute::MANIFEST).exists() {
+                        "it has the backup of an earlier repair, which is kept; name another directory"
+                    } else {
+                        "the directory is not empty"
+                    };
+                    return Err(Failure::usage(format!("--backup {}: {what}", path.display())));
                 }
                 (path.to_owned(), entries.is_some())
             }
@@ -62,7 +74,7 @@ impl Backup {
                 let first = name(now);
                 let more = (2..).map(|number| format!("{first}-{number}"));
                 let mut names = std::iter::once(first.clone()).chain(more);
-                let free = names.find(|name| !data.join(name).exists());
+                let free = names.find(|name| fs::symlink_metadata(data.join(name)).is_err());
                 (data.join(free.expect("there are more numbers than files")), false)
             }
         };
@@ -88,85 +100,96 @@ impl Backup {
         }
     }
 
+    /// The one that the mark of an unfinished repair names.
+    pub(super) fn reopen(data: &Path, path: PathBuf) -> Result<Backup, Failure> {
+        let store = DiskStorage::open(&path).map_err(Failure::io(path.display()))?;
+        Ok(Backup {
+            data: fs::canonicalize(data).map_err(Failure::io(data.display()))?,
+            path,
+            store,
+            was_there: true,
+        })
+    }
+
+    /// Its path from the data directory on, when it lies there and moves along with it.
+    fn inside(&self) -> Option<PathBuf> {
+        let path = fs::canonicalize(&self.path).ok()?;
+        let below = path.strip_prefix(&self.data).ok()?;
+        (!below.as_os_str().is_empty()).then(|| below.to_owned())
+    }
+
+    /// Whether `asked` is this directory.
+    pub(super) fn is_at(&self, asked: &Path) -> bool {
+        let real = |path: &Path| fs::canonicalize(path).ok();
+        real(asked).is_some_and(|asked| Some(asked) == real(&self.path))
+    }
+
     /// A shell script that gives everything back, whether all of the changes were made or some.
-    pub(super) fn undo(&self, changes: &[Change]) -> Vec<u8> {
-        let mut script = Vec::new();
-        let mut line = |parts: &[&[u8]]| {
-            parts.iter().for_each(|part| script.extend_from_slice(part));
-            script.push(b'\n');
-        };
-        line(&[b"#!/bin/sh"]);
-        line(&[b"# Gives a data directory back what walctl repair changed, as long as no server has started on it since."]);
-        line(&[b"set -eu"]);
-        line(&[b"B=$(cd \"$(dirname \"$0\")\" && pwd)"]);
-        line(&[b"D=", &quoted(self.data.as_os_str().as_bytes())]);
-        if self
-            .path
-            .parent()
-            .and_then(|parent| fs::canonicalize(parent).ok())
-            .as_deref()
-            == Some(&self.data)
-        {
-            line(&[b"D=$(dirname \"$B\")"]);
-        }
-        line(&[b"exec 9<\"$D\""]);
-        line(&[b"if command -v flock >/dev/null && ! flock -n 9; then echo \"undo: $D is in use\" >&2; exit 1; fi"]);
-        let control = |text: &str| {
-            text.replace("CONTROL", CONTROL_NAME)
-                .replace("AFTER", CONTROL_AFTER)
-        };
-        line(&[control(
-            "if [ -e \"$D/CONTROL\" ] && ! cmp -s \"$D/CONTROL\" \"$B/AFTER\" && ! cmp -s \"$D/CONTROL\" \"$B/CONTROL\"; then",
-        )
-        .as_bytes()]);
-        line(&[b"  echo \"undo: a server has started on $D since\" >&2; exit 1"]);
-        line(&[b"fi"]);
-        for change in changes.iter().rev() {
-            let copied = copy_name(change).unwrap_or_default();
-            match change {
-                Change::Control { .. } => {
-                    let text = "if [ -e \"$B/CONTROL\" ]; then cp -p \"$B/CONTROL\" \"$D/control.undo\" && mv \"$D/control.undo\" \
-                                \"$D/CONTROL\"; else rm -f \"$D/CONTROL\"; fi";
-                    line(&[control(text).as_bytes()]);
+    pub(super) fn undo(&self, changes: &[Change]) -> Result<Vec<u8>, Failure> {
+        let levels = self.inside().map(|below| below.components().count());
+        undo::script(&self.data, levels, changes)
+            .map_err(Failure::io("what stands where something is to be changed"))
+    }
+
+    /// Says in the directory that a repair was begun. Before it returns nothing else has changed.
+    ///
+    /// The mark is the backup's own copy under a second name: it is there as a whole or not at all, leaves no temporary
+    /// behind, and a full disk has room for it. From another file system it is a link that leads to the backup.
+    pub(super) fn set_mark(&self) -> io::Result<()> {
+        let mark = self.data.join(REPAIR_MARK);
+        let part = self.path.join(MARK_PART);
+        let named = fs::hard_link(self.path.join(MARK_COPY), &part).and_then(|()| fs::rename(&part, &mark));
+        if named.is_err() {
+            let _ = fs::remove_file(&part);
+            // One that leads to a backup which is lost may be there.
+            let part = self.data.join(MARK_TEMPORARY);
+            match fs::remove_file(&part) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                Ok(()) | Err(_) => {}
+            }
+            match symlink(self.place(), &mark) {
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+                    symlink(self.place(), &part)?;
+                    fs::rename(&part, &mark)?;
                 }
-                // Names of segments and snapshots are digits and a dot: they need no quoting.
-                Change::Move { dir, name, .. } => {
-                    let place = dir.join(name);
-                    let text = format!("if [ -e \"$B/{place}\" ]; then mv \"$B/{place}\" \"$D/{place}\"; fi");
-                    line(&[text.as_bytes()]);
-                }
-                Change::Header { name, .. } => line(&[overwrite(&copied, name, 0).as_bytes()]),
-                Change::Cut { name, offset, .. } => line(&[overwrite(&copied, name, *offset).as_bytes()]),
+                other => other?,
             }
         }
-        line(&[control(
-            "if [ -e \"$D/CONTROL\" ]; then chown --reference=\"$D\" \"$D/CONTROL\" || true; fi",
-        )
-        .as_bytes()]);
-        line(&[format!("rm -f \"$B/{UNFINISHED}\"").as_bytes()]);
-        line(&[b"sync"]);
-        script
+        File::open(&self.data)?.sync_all()
     }
-}
 
-fn overwrite(copied: &str, name: &str, offset: u64) -> String {
-    format!(
-        "dd if=\"$B/wal/{copied}\" of=\"$D/wal/{name}\" bs=1M seek={offset} oflag=seek_bytes conv=notrunc,fsync \
-         status=none"
-    )
-}
-
-/// A word of a shell, whatever is in it.
-fn quoted(bytes: &[u8]) -> Vec<u8> {
-    let mut word = vec![b'\''];
-    for byte in bytes {
-        match byte {
-            b'\'' => word.extend_from_slice(b"'\\''"),
-            byte => word.push(*byte),
+    /// Makes sure of a mark that was found.
+    pub(super) fn sync_mark(&self, disk: &DiskStorage) -> Result<(), Trouble> {
+        let mark = fs::symlink_metadata(self.data.join(REPAIR_MARK));
+        if mark.is_ok_and(|found| found.is_symlink()) {
+            return execute::sync_dir(disk, Dir::Root);
         }
+        execute::sync_mark(disk)
     }
-    word.push(b'\'');
-    word
+
+    /// Where it is, for somebody in the data directory.
+    fn place(&self) -> PathBuf {
+        self.inside().unwrap_or_else(|| {
+            let absolute = fs::canonicalize(&self.path);
+            absolute.unwrap_or_else(|_| self.path.clone())
+        })
+    }
+
+    /// Removes links in the places through which a new control file comes to be: what they lead to is not the directory's,
+    /// and is not to be written to. The script makes them again.
+    pub(super) fn remove_links(&self, changes: &[Change]) -> io::Result<()> {
+        let is_replaced = |change: &Change| matches!(change, Change::Control { .. });
+        if !changes.iter().any(is_replaced) {
+            return Ok(());
+        }
+        for name in [CONTROL_TEMPORARY, CONTROL_SPARE] {
+            let path = self.data.join(name);
+            if fs::symlink_metadata(&path).is_ok_and(|found| found.is_symlink()) {
+                fs::remove_file(path)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl Vault for Backup {
@@ -184,19 +207,109 @@ impl Vault for Backup {
         let place = Path::new(dir.path()).join(name);
         fs::rename(self.data.join(&place), self.path.join(&place))
     }
+
+    fn mark(&self) -> Vec<u8> {
+        resume::mark(&self.place())
+    }
 }
 
-/// Gives the new control file to whom the directory belongs: a repair by root must not keep the server out. What the server
-/// cannot read it will say, so that failing to do this is no failure of the repair.
-pub(super) fn give_to_owner(data: &Path) {
-    let Ok(owner) = fs::metadata(data) else { return };
-    for name in [CONTROL_NAME, CONTROL_SPARE] {
-        let path = data.join(name);
-        let is_other = |found: &fs::Metadata| (found.uid(), found.gid()) != (owner.uid(), owner.gid());
-        if fs::symlink_metadata(&path).is_ok_and(|found| found.is_file() && is_other(&found)) {
-            let _ = chown(&path, Some(owner.uid()), Some(owner.gid()));
+/// Removes what is left of backups whose repair stopped before it changed anything: in the place that was asked for, or
+/// beside the log. Whatever else lies there is somebody's. Answers what was removed.
+pub(super) fn sweep(data: &Path, asked: Option<&Path>) -> Result<Vec<PathBuf>, Failure> {
+    let places = match asked {
+        Some(asked) => vec![asked.to_owned()],
+        None => {
+            let entries = fs::read_dir(data).map_err(Failure::io(data.display()))?;
+            let named = entries
+                .flatten()
+                .filter(|entry| entry.file_name().as_bytes().starts_with(PREFIX.as_bytes()));
+            named.map(|entry| entry.path()).collect()
+        }
+    };
+    let mut swept = Vec::new();
+    for place in places {
+        let left = is_unbegun(&place).and_then(|left| {
+            if left {
+                empty(&place, asked.is_none())?;
+            }
+            Ok(left)
+        });
+        if left.map_err(Failure::io(place.display()))? {
+            swept.push(place);
         }
     }
+    Ok(swept)
+}
+
+/// What a backup has beside the directories. What says that nothing was changed comes first.
+const FILES: [&str; 9] = [
+    execute::UNBEGUN,
+    MARK_PART,
+    MARK_COPY,
+    MANIFEST,
+    UNDO,
+    execute::CONTROL_AFTER,
+    CONTROL_NAME,
+    CONTROL_TEMPORARY,
+    CONTROL_SPARE,
+];
+
+/// Whether a directory holds the beginning of a backup, and nothing else.
+fn is_unbegun(place: &Path) -> io::Result<bool> {
+    if !place.join(execute::UNBEGUN).is_file() {
+        return Ok(false);
+    }
+    for entry in fs::read_dir(place)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        if entry.file_type()?.is_dir() && [Dir::Wal, Dir::Snap].iter().any(|dir| name == dir.path()) {
+            for below in fs::read_dir(entry.path())? {
+                // Copies of segments and snapshots, or of parts of them.
+                let name = below?.file_name();
+                if name != execute::PART && !name.as_bytes().first().is_some_and(u8::is_ascii_digit) {
+                    return Ok(false);
+                }
+            }
+        } else if !FILES.iter().any(|ours| name == *ours) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Removes what is in it, what says what it is last; and itself.
+fn empty(place: &Path, with_itself: bool) -> io::Result<()> {
+    let gone = |removed: io::Result<()>| match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        Ok(()) | Err(_) => Ok(()),
+    };
+    for dir in [Dir::Wal, Dir::Snap] {
+        gone(fs::remove_dir_all(place.join(dir.path())))?;
+    }
+    for name in FILES.iter().rev() {
+        gone(fs::remove_file(place.join(name)))?;
+    }
+    if with_itself {
+        fs::remove_dir(place)?;
+    }
+    Ok(())
+}
+
+/// The backups in a data directory that are whole, in the order of their names. Some may be of earlier repairs.
+pub(super) fn all_in(data: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(data).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries
+        .filter(|entry| entry.file_name().as_bytes().starts_with(PREFIX.as_bytes()))
+        .map(|entry| entry.path())
+        .filter(|path| {
+            [UNDO, MANIFEST, MARK_COPY]
+                .iter()
+                .all(|name| path.join(name).is_file())
+        })
+        .filter(|path| !path.join(execute::UNBEGUN).exists())
+        .collect();
+    found.sort();
+    found
 }
 
 /// What the spares of the log take up: no start uses those of an earlier one.
@@ -209,6 +322,11 @@ pub(super) fn spare_bytes(data: &Path) -> u64 {
     spares
         .filter_map(|entry| Some(entry.metadata().ok()?.blocks() * 512))
         .sum()
+}
+
+/// What a file takes up on disk, where that can be told: zeros that take up nothing are not copied.
+pub(super) fn held_bytes(path: &Path) -> u64 {
+    fs::metadata(path).map_or(u64::MAX, |found| found.blocks().saturating_mul(512))
 }
 
 /// Whether both lie on one file system. `wal` and `snap` may be mounts of their own.
@@ -228,19 +346,87 @@ pub(super) fn nearest(data: &Path, asked: Option<&Path>) -> PathBuf {
         .to_owned()
 }
 
-/// The scripts of repairs in this directory that did not come to their end.
-pub(super) fn unfinished(data: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(data).into_iter().flatten().flatten();
-    let backups = entries.filter(|entry| entry.file_name().as_bytes().starts_with(PREFIX.as_bytes()));
-    let mut scripts: Vec<PathBuf> = backups
-        .map(|entry| entry.path())
-        .filter(|path| path.join(UNFINISHED).exists())
-        .map(|path| path.join(UNDO))
-        // Without the script it stopped before it changed anything.
-        .filter(|script| script.exists())
-        .collect();
-    scripts.sort();
-    scripts
+/// Refuses a place for the backup in which it would be taken for a part of the log, or be in the way of one.
+pub(super) fn check_place(data: &Path, asked: &Path) -> Result<(), Failure> {
+    let no = |why: String| Failure::usage(format!("--backup {}: {why}", asked.display()));
+    let data = fs::canonicalize(data).map_err(Failure::io(data.display()))?;
+    let place = resolved(asked).map_err(|error| no(error.to_string()))?;
+    if place == data {
+        return Err(no("it is the data directory itself".to_owned()));
+    }
+    if !place.starts_with(&data) {
+        // The backup of the same command before looks like a directory of a log, and is none.
+        let is_backup = [execute::UNBEGUN, MANIFEST]
+            .iter()
+            .any(|name| place.join(name).is_file());
+        let free = if is_backup {
+            place.parent().unwrap_or(&place)
+        } else {
+            &place
+        };
+        claimed::refuse(free, "a backup")?;
+    }
+    for dir in [Dir::Wal, Dir::Snap, Dir::Diverged] {
+        let below = data.join(dir.path());
+        // It may be a link to another disk.
+        let real = fs::canonicalize(&below).unwrap_or_else(|_| below.clone());
+        if place.starts_with(&real) || place.starts_with(&below) {
+            return Err(no(format!("it is in {}, which is the server's", dir.path())));
+        }
+    }
+    let first = place
+        .strip_prefix(&data)
+        .ok()
+        .and_then(|below| below.iter().next());
+    match first.and_then(|name| name.to_str()).filter(|name| is_taken(name)) {
+        Some(name) => Err(no(format!(
+            "{name} in a data directory is a name that the server or walctl uses"
+        ))),
+        None => Ok(()),
+    }
+}
+
+/// Whether a file of this name in a data directory means something.
+fn is_taken(name: &str) -> bool {
+    [
+        CONTROL_NAME,
+        CONTROL_TEMPORARY,
+        CONTROL_SPARE,
+        MARK_TEMPORARY,
+        undo::UNDO_TEMPORARY,
+        store::CONTROL_NAME,
+        store::MANIFEST_NAME,
+        RESTORE_MARK,
+        REPAIR_MARK,
+    ]
+    .contains(&name)
+}
+
+/// The path without links, also of what is not there yet.
+fn resolved(path: &Path) -> io::Result<PathBuf> {
+    let path = std::path::absolute(path)?;
+    let existing = path
+        .ancestors()
+        .find_map(|at| Some((at, fs::canonicalize(at).ok()?)));
+    let Some((at, real)) = existing else {
+        return Err(io::ErrorKind::NotFound.into());
+    };
+    let rest = path.strip_prefix(at).unwrap_or(Path::new(""));
+    if rest
+        .components()
+        .any(|step| !matches!(step, Component::Normal(_)))
+    {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it goes back (..) from a directory that is not there",
+        ));
+    }
+    // An empty rest would add a slash.
+    Ok(if rest.as_os_str().is_empty() {
+        real
+    } else {
+        real.join(rest)
+    })
 }
 
 #[cfg(test)]
@@ -276,13 +462,90 @@ mod tests {
     }
 
     #[test]
-    fn words_of_a_shell_are_quoted() {
-        for (bytes, expected) in [
-            (&b"plain"[..], &b"'plain'"[..]),
-            (b"a b$(c)", b"'a b$(c)'"),
-            (b"it's", b"'it'\\''s'"),
+    fn a_place_of_the_logs_is_none_for_a_backup() {
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path().join("data");
+        fs::create_dir_all(data.join("wal")).unwrap();
+        fs::create_dir(directory.path().join("elsewhere")).unwrap();
+        std::os::unix::fs::symlink("../elsewhere", data.join("snap")).unwrap();
+        std::os::unix::fs::symlink("data", directory.path().join("link")).unwrap();
+        for (asked, is_good) in [
+            ("data", false),
+            ("data/", false),
+            ("link", false),
+            ("data/wal", false),
+            ("data/wal/x", false),
+            ("data/wal/x/y", false),
+            ("link/wal/x", false),
+            ("data/old/../wal/x", false),
+            ("data/snap", false),
+            ("data/snap/x", false),
+            ("elsewhere/x", false),
+            ("data/diverged", false),
+            ("data/control", false),
+            ("data/control.tmp", false),
+            ("data/control.spare/x", false),
+            ("data/control.undo", false),
+            ("data/control.archived", false),
+            ("data/manifest.json", false),
+            ("data/repair.incomplete", false),
+            ("data/restore.incomplete", false),
+            ("data/backup", true),
+            ("data/backups/first", true),
+            ("data/walrus", true),
+            ("elsewhere/../new", true),
+            ("new/x", true),
         ] {
-            assert_eq!(quoted(bytes), expected);
+            let answer = check_place(&data, &directory.path().join(asked));
+            assert_eq!(answer.is_ok(), is_good, "{asked}: {answer:?}");
+        }
+    }
+
+    /// Whoever stops a repair at any moment, as root too, leaves a control file that the server can read.
+    #[test]
+    fn a_control_file_is_its_owners_before_the_mark_goes() {
+        use idem_protocol::control::Control;
+        use std::os::unix::fs::{PermissionsExt, chown};
+        let directory = tempfile::tempdir().unwrap();
+        let data = directory.path();
+        let is_root = fs::metadata(data).unwrap().uid() == 0 && chown(data, Some(1000), Some(1001)).is_ok();
+        for spare in [None, Some(0o604)] {
+            let write = |name: &str, bytes: &[u8], mode| {
+                fs::write(data.join(name), bytes).unwrap();
+                fs::set_permissions(data.join(name), fs::Permissions::from_mode(mode)).unwrap();
+            };
+            write(CONTROL_NAME, &Control::default().encode(), 0o600);
+            let _ = fs::remove_file(data.join(CONTROL_SPARE));
+            if let Some(mode) = spare {
+                write(CONTROL_SPARE, &[0; 9000], mode);
+            }
+            let backup = Backup::create(data, None, UnixMs::ZERO).unwrap();
+            fs::write(backup.path().join(MARK_COPY), backup.mark()).unwrap();
+            backup.set_mark().unwrap();
+            assert_eq!(fs::read(data.join(REPAIR_MARK)).unwrap(), backup.mark());
+            let change = Change::Control {
+                control: Box::new(Control {
+                    promised_epoch: 3,
+                    ..Control::default()
+                }),
+                old_bytes: None,
+            };
+            let disk = super::super::locked(data).unwrap();
+            let mut made = 0;
+            execute::carry_out(&disk, &backup, &[change], &mut |_| {
+                made += 1;
+                assert!(data.join(REPAIR_MARK).exists());
+                for name in [CONTROL_NAME, CONTROL_SPARE] {
+                    let found = fs::metadata(data.join(name)).unwrap();
+                    assert_eq!(found.mode() & 0o777, 0o600, "{name} {spare:?}");
+                    if is_root {
+                        assert_eq!((found.uid(), found.gid()), (1000, 1001), "{name} {spare:?}");
+                    }
+                }
+            })
+            .unwrap();
+            assert_eq!(made, 1);
+            assert!(!data.join(REPAIR_MARK).exists());
         }
     }
 }

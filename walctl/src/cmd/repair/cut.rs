@@ -9,10 +9,10 @@ use idem_protocol::wal::{
 };
 use idem_wal::reader::{HeaderPage, SegmentReader, SnapshotProblem, Step, snapshot};
 use idem_wal::recovery::{Finding, Judgement, Row};
-use idem_wal::storage::durable::read_exact_or_end;
 use idem_wal::storage::{Dir, Storage, StorageFile};
 
 use super::plan::Change;
+use super::sparse;
 use crate::exit::Failure;
 
 /// A place between two frames.
@@ -97,7 +97,9 @@ impl Cuts {
 /// A segment that reads whole and has another checksum than its successor says: its first lsn and the checksum.
 fn other_crc(reason: &Finding) -> Option<(Lsn, u32)> {
     let place = reason.place.as_ref().filter(|place| place.offset == 0)?;
-    Some((parse_segment_name(&place.name)?, reason.found_crc?))
+    let first = parse_segment_name(&place.name)?;
+    // What is said of the segment's begin is of its header, and so is that checksum.
+    (reason.lsn? > first).then_some((first, reason.found_crc?))
 }
 
 /// The first lsns of the segments, in order.
@@ -208,9 +210,15 @@ pub(super) fn changes<S: Storage>(
     let surplus = cuts.surplus.values().filter(|point| stays(point.first));
     for Point { first, offset, .. } in surplus.chain(&cuts.end).copied() {
         let name = segment_name(first);
-        let bytes = used_after(storage, &name, offset).map_err(Failure::io(Dir::Wal.join(&name)))?;
+        let used = used_after(storage, &name, offset);
+        let (bytes, data_bytes) = used.map_err(Failure::io(Dir::Wal.join(&name)))?;
         if bytes > 0 {
-            changes.push(Change::Cut { name, offset, bytes });
+            changes.push(Change::Cut {
+                name,
+                offset,
+                bytes,
+                data_bytes,
+            });
         }
     }
     Ok(changes)
@@ -272,19 +280,15 @@ fn moved<S: Storage>(storage: &S, dir: Dir, name: String) -> Result<Change, Fail
     Ok(Change::Move { dir, name, bytes })
 }
 
-/// Bytes from `offset` to behind the last one that is not zero.
-fn used_after<S: Storage>(storage: &S, name: &str, offset: u64) -> io::Result<u64> {
+/// Bytes from `offset` to behind the last one that is not zero, and those of them in pages that are not zero.
+fn used_after<S: Storage>(storage: &S, name: &str, offset: u64) -> io::Result<(u64, u64)> {
     let file = storage.open(Dir::Wal, name)?;
-    let mut chunk = vec![0; 1 << 18];
-    let (mut at, mut used) = (offset, 0);
-    loop {
-        let read = read_exact_or_end(&file, at, &mut chunk)?;
-        if let Some(last) = chunk[..read].iter().rposition(|byte| *byte != 0) {
-            used = at + last as u64 + 1 - offset;
-        }
-        if read < chunk.len() {
-            return Ok(used);
-        }
-        at += read as u64;
-    }
+    let (mut used, mut data) = (0, 0);
+    sparse::runs(&file, offset, u64::MAX, &mut |at, run| {
+        let last = run.iter().rposition(|byte| *byte != 0);
+        used = at - offset + last.map_or(0, |last| last as u64 + 1);
+        data += run.len() as u64;
+        Ok(())
+    })?;
+    Ok((used, data.min(used)))
 }

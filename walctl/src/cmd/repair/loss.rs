@@ -18,6 +18,7 @@ use idem_wal::storage::durable::read_exact_or_end;
 use idem_wal::storage::{Dir, Storage, StorageFile};
 
 use super::cut::{self, Cuts};
+use super::sparse;
 use crate::exit::Failure;
 use crate::line::key;
 
@@ -28,6 +29,9 @@ const SAMPLES_MAX: usize = 10;
 /// So much is searched at once.
 const CHUNK_BYTES: usize = 1 << 20;
 
+/// So many zeros in a row are no part of a record, unless of one with a value of them.
+const ZEROS_MAX: usize = 16 << 20;
+
 /// What is lost.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Loss {
@@ -35,6 +39,8 @@ pub(super) struct Loss {
     pub(super) from: Lsn,
     /// Up to here something had been on disk, as far as anything tells.
     pub(super) to: Lsn,
+    /// Whether the log went on from there for nobody knows how long: the file that would say so was cut short.
+    pub(super) is_open: bool,
     /// Records that can still be read.
     pub(super) records: u64,
     /// Their bytes.
@@ -54,6 +60,11 @@ impl Loss {
             .get()
             .saturating_sub(self.from.get())
             .saturating_sub(self.record_bytes)
+    }
+
+    /// Whether nothing goes that was there once.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.records == 0 && self.to <= self.from && !self.is_open
     }
 
     /// Whether there may be more keys than were told apart.
@@ -91,17 +102,25 @@ impl Loss {
     }
 }
 
-/// Reads what the cuts take away. `promised` is the highest promise that is known.
-pub(super) fn read<S: Storage>(storage: &S, cuts: &Cuts, promised: Lsn) -> Result<Loss, Failure> {
+/// Reads what the cuts take away. `promised` is the highest promise that is known; with `is_cut_short` there was more.
+pub(super) fn read<S: Storage>(
+    storage: &S,
+    cuts: &Cuts,
+    promised: Lsn,
+    is_cut_short: bool,
+) -> Result<Loss, Failure> {
     let mut loss = Loss::default();
     if let Some(end) = cuts.end {
         loss.from = end.lsn;
         loss.to = promised.max(end.lsn);
+        loss.is_open = is_cut_short;
         for first in cut::list_segments(storage)? {
             match first.cmp(&end.first) {
                 std::cmp::Ordering::Less => {}
                 std::cmp::Ordering::Equal => search(storage, first, end.offset, &mut loss)?,
                 std::cmp::Ordering::Greater => {
+                    // By its name alone it says how far the log went.
+                    loss.to = loss.to.max(first);
                     search(storage, first, SEGMENT_HEADER_BYTES as u64, &mut loss)?;
                 }
             }
@@ -137,13 +156,22 @@ fn search_file<F: StorageFile>(file: &F, from: u64, salt: Option<Salt>, loss: &m
             return Ok(());
         }
         let last = (read - FRAME_HEADER_BYTES) / step * step;
-        let found = (0..=last)
+        let places = if sparse::is_zero(&chunk[..read]) {
+            0..0
+        } else {
+            0..last + 1
+        };
+        let found = places
             .step_by(step)
             .find_map(|index| header_at(&chunk[index..], salt).map(|header| (index, header)));
         let Some((index, header)) = found else {
             at += (last + step) as u64;
             continue;
         };
+        // Of a good header the range counts, whatever became of the records.
+        if let Some(end) = header.end().filter(|_| salt.is_some() && header.lsn >= loss.from) {
+            loss.to = loss.to.max(end);
+        }
         at += index as u64;
         let payload = at + FRAME_HEADER_BYTES as u64;
         let bytes = u64::from(header.payload_bytes).min(file_bytes.saturating_sub(payload));
@@ -180,11 +208,28 @@ fn take_payload<F: StorageFile>(
     header: &FrameHeader,
     loss: &mut Loss,
 ) -> io::Result<bool> {
-    let size = usize::try_from(bytes).map_err(|_| io::ErrorKind::FileTooLarge)?;
-    let mut payload = vec![0; size];
-    let read = read_exact_or_end(file, offset, &mut payload)?;
+    // As much as there is, and not as much as is claimed: a sparse file backs whatever length a header has.
+    let (mut payload, mut zeros) = (Vec::new(), 0);
+    while (payload.len() as u64) < bytes && zeros < ZEROS_MAX {
+        let begin = payload.len();
+        let left = bytes - begin as u64;
+        payload.resize(
+            begin + usize::try_from(left).map_or(CHUNK_BYTES, |left| left.min(CHUNK_BYTES)),
+            0,
+        );
+        let read = read_exact_or_end(file, offset + begin as u64, &mut payload[begin..])?;
+        zeros = if sparse::is_zero(&payload[begin..]) {
+            zeros + read
+        } else {
+            0
+        };
+        if begin + read < payload.len() {
+            payload.truncate(begin + read);
+            break;
+        }
+    }
     let before = loss.records;
-    for piece in salvage(header, &payload[..read]) {
+    for piece in salvage(header, &payload) {
         if let Piece::Record(_, raw) = piece {
             loss.take(&raw);
         }

@@ -7,43 +7,52 @@
 //! Invariants
 //! * Before the backup is synced no byte of the directory has changed. Without space for it nothing is begun.
 //! * What is promised of a plan is the verdict on the directory as it would be, from the server's function.
-//! * A repair that is interrupted leaves a directory that is refused for the same reasons or is what the plan leads to, and
-//!   a script that takes it back.
+//! * A repair that is interrupted leaves a directory that no server starts on, a mark in it that names the backup, a script
+//!   that takes it back, and what is needed to go on (`resume`). Without the mark, the directory is refused for the same
+//!   reasons as before or is what the plan leads to, for whoever has lost the backup.
 
 mod args;
 mod backup;
 mod cut;
+mod elsewhere;
 mod execute;
+mod lines;
 mod loss;
 mod overlay;
 mod plan;
 mod rebuild;
 mod report;
+mod resume;
+mod sparse;
 #[cfg(test)]
 mod tests;
+mod undo;
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use idem_protocol::UnixMs;
 use idem_wal::control::CONTROL_NAME;
 use idem_wal::lock::{DirLock, LOCK_WAIT, LockError};
-use idem_wal::recovery::{Ignore, JudgeOptions, Judgement, judge};
+use idem_wal::recovery::{Ignore, JudgeOptions, Judgement, REPAIR_MARK, judge};
 use idem_wal::storage::{Dir, DiskStorage, Storage};
 
 pub(crate) use self::args::Args;
 use self::backup::Backup;
-use self::execute::Trouble;
+use self::execute::{Trouble, Vault};
 use self::loss::Loss;
-use self::plan::{Change, Plan, Proposal};
+use self::overlay::{Overlay, Patches};
+use self::plan::{Change, Kind, Plan, Proposal};
 use self::report::Proposed;
+use self::resume::{Earlier, Unfinished};
+use crate::cmd::restore;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Out};
 use crate::progress::Meter;
 use crate::view::View;
-use crate::{confirm, store};
+use crate::{confirm, shell, store};
 
 /// Room for the backup's description, its script, its directories and their growth.
 const BACKUP_ROOM_BYTES: u64 = 64 << 10;
@@ -67,17 +76,59 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         return Err(in_use(&args.dir));
     }
     refuse_archive(&args.dir, &view)?;
-    let judgement = judge_all(&view);
+    if let Some(asked) = &args.backup {
+        backup::check_place(&args.dir, asked)?;
+    }
+    let earlier = match begun(&view, &args.dir, disk.is_some())? {
+        Earlier::Begun(path) => match unfinished(&args.dir, path) {
+            Ok((backup, unfinished)) => {
+                meter.finish();
+                return finish(args, &view, disk, &backup, &unfinished);
+            }
+            Err(words) => Some(words),
+        },
+        Earlier::Unclear(words) => Some(words),
+        Earlier::None => None,
+    };
+    anew(args, &view, disk, &meter, earlier)
+}
+
+/// Finds a plan, shows it, and carries it out when that is wanted. `earlier` are the words for an unfinished repair that
+/// cannot be gone on with.
+fn anew(
+    args: &Args,
+    view: &View,
+    disk: Option<DiskStorage>,
+    meter: &Meter,
+    earlier: Option<String>,
+) -> Result<Exit, Failure> {
+    // What its mark says of the directory is said in words; the plan is for the files.
+    let mut hidden = Patches::default();
+    hidden.hidden.insert((Dir::Root, REPAIR_MARK.to_owned()));
+    let files = Overlay::new(view.clone(), hidden);
+    let judgement = judge_all(&files);
     let mut node = [0; 16];
     getrandom::fill(&mut node).map_err(|error| Failure::usage(format!("no random bytes: {error}")))?;
-    let proposal = plan::propose(&view, &judgement, node)?;
+    // No plan leads from half of a new directory to a whole one.
+    let restored = restore::interrupted(&files, &args.dir);
+    let is_restore = restored.is_some();
+    let proposal = match restored {
+        Some(words) => Proposal::Advice(words),
+        None => plan::propose(&files, &judgement, earlier.is_some(), node)?,
+    };
     let loss = match &proposal {
         Proposal::Plan(plan) => {
             let promised = plan::promised(&judgement);
-            loss::read(&view, &plan.cuts, promised)?
+            loss::read(&files, &plan.cuts, promised, judgement.is_cut_short())?
         }
         Proposal::Nothing | Proposal::Advice(_) => Loss::default(),
     };
+    let loses = match &proposal {
+        Proposal::Plan(plan) => plan.kind == Kind::AcceptLoss && !loss.is_nothing(),
+        Proposal::Advice(_) => true,
+        Proposal::Nothing => false,
+    };
+    let elsewhere = (loses && !is_restore).then(|| elsewhere::look(view, &args.dir, &judgement));
     meter.finish();
 
     let backup_dir = backup::nearest(&args.dir, args.backup.as_deref());
@@ -86,22 +137,27 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         judgement: &judgement,
         proposal: &proposal,
         loss: &loss,
+        elsewhere: elsewhere.as_ref(),
         needed_bytes: needed_bytes(&args.dir, &backup_dir, &proposal),
-        available_bytes: DiskStorage::open(&backup_dir)
-            .and_then(|disk| disk.available_bytes())
-            .ok(),
+        available_bytes: available_bytes(&args.dir, args.backup.as_deref()),
         is_wanted: disk.is_some(),
     };
     let mut out = Out::stdout(!args.json);
     output::printed(if args.json {
-        report::json(&mut out, &proposed)
+        lines::plan(&mut out, &proposed)
     } else {
         report::human(&mut out, &proposed)
     })?;
-    for script in backup::unfinished(&args.dir) {
+    let was_begun = earlier.is_some();
+    if let Some(words) = earlier {
+        let mark = args.dir.join(REPAIR_MARK);
+        let left = match proposal {
+            Proposal::Nothing => "the files are good without it; remove that file, and a server starts",
+            _ => "this plan is for the files as they are",
+        };
         eprintln!(
-            "walctl: note: an earlier repair did not come to its end; sh {} takes back what it changed",
-            script.display()
+            "walctl: {}: an earlier repair is not finished: {words}; {left}",
+            mark.display()
         );
     }
     if let (Some(named), Proposal::Plan(plan)) = (args.plan, &proposal)
@@ -114,14 +170,124 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         )));
     }
     let (Proposal::Plan(plan), Some(disk)) = (&proposal, disk) else {
-        return Ok(judgement.verdict.into());
+        // The mark is a reason for nobody to start.
+        return Ok(match judgement.verdict {
+            verdict if verdict.starts() && was_begun => Exit::Hole,
+            verdict => verdict.into(),
+        });
     };
     if !confirm::ask(args.yes, "carry out this plan?")? {
         return Err(Failure::usage("nothing was changed"));
     }
     let backup = repair(&disk, args, &proposed, plan)?;
-    let judgement = judge_all(&view);
-    output::printed(report::done(&mut out, args.json, backup.path(), &judgement))?;
+    conclude(&mut out, args, view, &backup)
+}
+
+/// What the mark leads to. One that names no backup may stand in the middle of anything: the backup that fits is looked for,
+/// and where several do, nothing is changed before somebody has said which.
+fn begun(view: &View, dir: &Path, is_wanted: bool) -> Result<Earlier, Failure> {
+    let words = match resume::earlier(view, dir)? {
+        Earlier::Unclear(words) => words,
+        clear => return Ok(clear),
+    };
+    let fits = |path: &PathBuf| {
+        let store = DiskStorage::open(path);
+        store.is_ok_and(|store| resume::is_untouched(view, &store).unwrap_or(false))
+    };
+    let mut fitting: Vec<PathBuf> = backup::all_in(dir).into_iter().filter(fits).collect();
+    if fitting.len() == 1 {
+        return Ok(Earlier::Begun(fitting.remove(0)));
+    }
+    let mark = dir.join(REPAIR_MARK);
+    let words = format!("{words}, so it does not say where its backup is; files may have been changed");
+    if fitting.is_empty() {
+        return Ok(Earlier::Unclear(format!(
+            "{words}, and undo.sh in the backup, if it is elsewhere, takes that back"
+        )));
+    }
+    let scripts = fitting
+        .iter()
+        .map(|path| format!("sh {}", shell::word(&path.join(execute::UNDO))));
+    let words = format!(
+        "{words}; one of these takes that back: {}",
+        scripts.collect::<Vec<_>>().join(", ")
+    );
+    if is_wanted {
+        return Err(Failure::usage(format!(
+            "{}: {words}; nothing was changed",
+            mark.display()
+        )));
+    }
+    Ok(Earlier::Unclear(words))
+}
+
+/// The repair that the mark leads to, with its backup; in words why it cannot be gone on with.
+fn unfinished(dir: &Path, path: PathBuf) -> Result<(Backup, Unfinished), String> {
+    let backup =
+        Backup::reopen(dir, path).map_err(|error| format!("its backup cannot be opened: {error}"))?;
+    let (kind, changes) = resume::recorded(backup.store())
+        .map_err(|error| format!("its backup {} cannot be read: {error}", backup.path().display()))?;
+    let unfinished = Unfinished {
+        backup: backup.path().to_owned(),
+        kind,
+        changes,
+    };
+    Ok((backup, unfinished))
+}
+
+/// Shows a repair that was begun, and carries it out to its end when that is wanted.
+fn finish(
+    args: &Args,
+    view: &View,
+    disk: Option<DiskStorage>,
+    backup: &Backup,
+    unfinished: &Unfinished,
+) -> Result<Exit, Failure> {
+    let judgement = judge_all(view);
+    let mut out = Out::stdout(!args.json);
+    output::printed(if args.json {
+        lines::unfinished(&mut out, &judgement, unfinished)
+    } else {
+        report::unfinished(&mut out, &args.dir, &judgement, unfinished, disk.is_some())
+    })?;
+    let script = backup.path().join(execute::UNDO);
+    // The same command as the one that was interrupted says the same backup.
+    let is_other = args.backup.as_deref().is_some_and(|asked| !backup.is_at(asked));
+    if args.plan.is_some_and(|named| named != unfinished.kind) || is_other {
+        return Err(Failure::usage(format!(
+            "the repair that was begun has to be finished first, with --plan {} and the backup that it has, or taken back with \
+             sh {}",
+            unfinished.kind.word(),
+            script.display()
+        )));
+    }
+    let Some(disk) = disk else {
+        return Ok(judgement.verdict.into());
+    };
+    let control = args.dir.join(CONTROL_NAME);
+    if !resume::is_untouched(&disk, backup.store()).map_err(Failure::io(control.display()))? {
+        return Err(Failure::usage(format!(
+            "{}: neither what the repair found nor what it leads to; somebody has changed the directory since",
+            control.display()
+        )));
+    }
+    if !confirm::ask(args.yes, "finish this repair?")? {
+        return Err(Failure::usage("nothing was changed"));
+    }
+    backup.sync_mark(&disk)?;
+    execute::begun(backup.store())?;
+    change(&disk, backup, &unfinished.changes)?;
+    conclude(&mut out, args, view, backup)
+}
+
+/// What became of it.
+fn conclude(out: &mut Out, args: &Args, view: &View, backup: &Backup) -> Result<Exit, Failure> {
+    let judgement = judge_all(view);
+    output::printed(if args.json {
+        lines::done(out, backup.path(), &judgement)
+    } else {
+        report::done(out, backup.path(), &judgement)
+    })?;
     Ok(judgement.verdict.into())
 }
 
@@ -148,7 +314,10 @@ fn locked(dir: &Path) -> Result<DiskStorage, Failure> {
         LockError::Held => in_use(dir),
         LockError::Io(error) => Failure::io(dir.display())(error),
     })?;
-    lock.storage().map_err(Failure::io(dir.display()))
+    // What root writes here is for whoever runs the server.
+    lock.storage()
+        .and_then(|disk| disk.for_owner(CONTROL_NAME))
+        .map_err(Failure::io(dir.display()))
 }
 
 /// An archive reads like a data directory and is none: it is made anew from one.
@@ -168,18 +337,33 @@ fn refuse_archive(dir: &Path, view: &View) -> Result<(), Failure> {
 fn needed_bytes(data: &Path, backup: &Path, proposal: &Proposal) -> u64 {
     let Proposal::Plan(plan) = proposal else { return 0 };
     let of = |change: &Change| match change {
-        Change::Move { dir, bytes, .. } if !backup::renames(data, *dir, backup) => *bytes,
+        Change::Move { dir, name, bytes } if !backup::renames(data, *dir, backup) => {
+            backup::held_bytes(&data.join(dir.path()).join(name)).min(*bytes)
+        }
         other => other.copied_bytes(),
     };
     BACKUP_ROOM_BYTES + plan.changes.iter().map(of).sum::<u64>()
 }
 
+/// What is free where the backup goes, if that can be told.
+fn available_bytes(data: &Path, asked: Option<&Path>) -> Option<u64> {
+    let disk = DiskStorage::open(&backup::nearest(data, asked));
+    disk.and_then(|disk| disk.available_bytes()).ok()
+}
+
 /// Backup, then changes.
 fn repair(disk: &DiskStorage, args: &Args, proposed: &Proposed<'_>, plan: &Plan) -> Result<Backup, Failure> {
     let no_space = |why: &str| no_space(&args.dir, proposed.needed_bytes, why);
+    for swept in backup::sweep(&args.dir, args.backup.as_deref())? {
+        eprintln!(
+            "walctl: note: {}: the backup of a repair that stopped before it changed anything; it was removed",
+            swept.display()
+        );
+    }
     // Room for the small things is tried: more than is free may not be needed.
     let copies = proposed.needed_bytes - BACKUP_ROOM_BYTES;
-    if let Some(available) = proposed.available_bytes.filter(|available| *available < copies) {
+    let available = available_bytes(&args.dir, args.backup.as_deref());
+    if let Some(available) = available.filter(|available| *available < copies) {
         return Err(no_space(&format!("{available} are free")));
     }
     let now = SystemTime::now()
@@ -191,30 +375,59 @@ fn repair(disk: &DiskStorage, args: &Args, proposed: &Proposed<'_>, plan: &Plan)
             Failure::Io { source, .. } if is_full(source) => no_space(&failure.to_string()),
             _ => failure,
         })?;
-    let mut manifest = Vec::new();
-    report::json(&mut manifest, proposed).map_err(Failure::io("the backup's description"))?;
-    let undo = backup.undo(&plan.changes);
-    let secured = execute::secure(disk, &backup, proposed.judgement, &plan.changes, &undo, &manifest);
-    if let Err(Trouble { what, source }) = secured {
+    let begun = begin(disk, &backup, proposed, plan);
+    if let Err(failure) = begun {
         backup.discard();
-        return Err(if is_full(&source) {
-            no_space(&format!("{what}: {source}"))
-        } else {
-            Failure::io(format_args!("nothing was changed: {what}"))(source)
+        return Err(match failure {
+            Failure::Io { what, source } if is_full(&source) => no_space(&format!("{what}: {source}")),
+            Failure::Io { what, source } => Failure::io(format_args!("nothing was changed: {what}"))(source),
+            other @ Failure::Usage(_) => other,
         });
     }
-    let mut made = 0;
-    let carried = execute::carry_out(disk, &backup, &plan.changes, &mut |_| made += 1);
-    backup::give_to_owner(&args.dir);
-    if let Err(Trouble { what, source }) = carried {
-        let script = backup.path().join(execute::UNDO);
-        return Err(Failure::io(format_args!(
-            "{made} of {} changes were made, sh {} takes them back, and repairing again goes on: {what}",
-            plan.changes.len(),
-            script.display()
-        ))(source));
-    }
+    change(disk, &backup, &plan.changes)?;
     Ok(backup)
+}
+
+/// All that comes before the first change.
+fn begin(disk: &DiskStorage, backup: &Backup, proposed: &Proposed<'_>, plan: &Plan) -> Result<(), Failure> {
+    execute::unbegun(backup.store())?;
+    let mut manifest = Vec::new();
+    lines::plan(&mut manifest, proposed).map_err(Failure::io("the backup's description"))?;
+    let undo = backup.undo(&plan.changes)?;
+    execute::secure(disk, backup, proposed.judgement, &plan.changes, &undo, &manifest)?;
+    let was_marked = disk.has_name(Dir::Root, REPAIR_MARK).unwrap_or(true);
+    backup.set_mark().map_err(|source| {
+        if !was_marked {
+            let _ = execute::unmark(disk);
+        }
+        Failure::io(disk.describe(Dir::Root, REPAIR_MARK))(source)
+    })?;
+    execute::begun(backup.store()).map_err(|trouble| {
+        if !was_marked {
+            let _ = execute::unmark(disk);
+        }
+        trouble.into()
+    })
+}
+
+/// The changes, or those of them that an earlier attempt left.
+fn change(disk: &DiskStorage, backup: &Backup, changes: &[Change]) -> Result<(), Failure> {
+    let mut made = 0;
+    let carried = backup
+        .remove_links(changes)
+        .map_err(|source| Trouble {
+            what: "removing links".to_owned(),
+            source,
+        })
+        .and_then(|()| execute::carry_out(disk, backup, changes, &mut |_| made += 1));
+    carried.map_err(|Trouble { what, source }| {
+        let script = backup.path().join(execute::UNDO);
+        Failure::io(format_args!(
+            "{made} of {} changes were made, sh {} takes them back, and repairing again goes on: {what}",
+            changes.len(),
+            script.display()
+        ))(source)
+    })
 }
 
 fn is_full(error: &io::Error) -> bool {

@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use idem_wal::storage::{Dir, Storage, StorageFile};
 
+use crate::read_only::{refuse_changes, refuse_writes};
+
 /// What is different.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Patches {
@@ -47,12 +49,8 @@ impl<S: Storage> Overlay<S> {
     }
 }
 
-fn refused<T>() -> io::Result<T> {
-    Err(io::Error::new(
-        io::ErrorKind::ReadOnlyFilesystem,
-        "what only would be is not written",
-    ))
-}
+/// Why a call that writes fails.
+const REFUSED: &str = "what only would be is not written";
 
 impl<S: Storage> Storage for Overlay<S> {
     type File = OverlayFile<S::File>;
@@ -80,29 +78,15 @@ impl<S: Storage> Storage for Overlay<S> {
         })
     }
 
-    fn open_write(&self, _: Dir, _: &str) -> io::Result<Self::File> {
-        refused()
+    fn obstacle(&self, dir: Dir, name: &str) -> io::Result<Option<String>> {
+        let key = (dir, name.to_owned());
+        if self.patches.hidden.contains(&key) || self.patches.whole.contains_key(&key) {
+            return Ok(None);
+        }
+        self.inner.obstacle(dir, name)
     }
 
-    fn create(&self, _: Dir, _: &str) -> io::Result<Self::File> {
-        refused()
-    }
-
-    fn rename(&self, _: Dir, _: &str, _: &str) -> io::Result<()> {
-        refused()
-    }
-
-    fn remove(&self, _: Dir, _: &str) -> io::Result<()> {
-        refused()
-    }
-
-    fn sync_dir(&self, _: Dir) -> io::Result<()> {
-        refused()
-    }
-
-    fn create_dir(&self, _: Dir) -> io::Result<()> {
-        refused()
-    }
+    refuse_changes!(REFUSED);
 
     fn available_bytes(&self) -> io::Result<u64> {
         self.inner.available_bytes()
@@ -148,26 +132,13 @@ impl<F: StorageFile> StorageFile for OverlayFile<F> {
         }
     }
 
-    fn write_at(&self, _: u64, _: &[u8]) -> io::Result<usize> {
-        refused()
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        refused()
-    }
-
-    fn sync_all(&self) -> io::Result<()> {
-        refused()
-    }
-
-    fn set_len(&self, _: u64) -> io::Result<()> {
-        refused()
-    }
+    refuse_writes!(REFUSED);
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::read_only;
     use idem_wal::storage::durable::read_all;
     use idem_wal::storage::sim::SimDisk;
 
@@ -201,7 +172,7 @@ mod tests {
             overlay.open(Dir::Wal, "b").unwrap_err().kind(),
             io::ErrorKind::NotFound
         );
-        let read = |dir, name: &str| read_all(&overlay.open(dir, name).unwrap()).unwrap();
+        let read = |dir, name: &str| read_all(&overlay.open(dir, name).unwrap(), 1 << 20).unwrap();
         assert_eq!(read(Dir::Wal, "a"), b"ABcde\0\0\0");
         assert_eq!(read(Dir::Root, "control"), b"newer");
         let file = overlay.open(Dir::Wal, "a").unwrap();
@@ -211,7 +182,7 @@ mod tests {
             let at = usize::try_from(from).unwrap();
             assert_eq!(piece[..read], b"ABcde\0\0\0"[at..8.min(at + 3)], "from {from}");
         }
-        assert!(overlay.remove(Dir::Wal, "a").is_err() && file.set_len(0).is_err());
+        read_only::check(&overlay, &file);
         assert_eq!(disk.contents(), before);
     }
 }

@@ -78,8 +78,10 @@ pub(super) enum Change {
         name: String,
         /// From here on.
         offset: u64,
-        /// Bytes up to the last one that is not zero: so many have to be copied.
+        /// Bytes up to the last one that is not zero.
         bytes: u64,
+        /// Those in pages that are not zero already: so many have to be copied.
+        data_bytes: u64,
     },
 }
 
@@ -90,7 +92,7 @@ impl Change {
             Change::Control { old_bytes, .. } => old_bytes.unwrap_or(0),
             Change::Header { .. } => SEGMENT_HEADER_BYTES as u64,
             Change::Move { .. } => 0,
-            Change::Cut { bytes, .. } => *bytes,
+            Change::Cut { data_bytes, .. } => *data_bytes,
         }
     }
 }
@@ -140,10 +142,12 @@ pub(super) enum Proposal {
 const ELSEWHERE: &str = "what is missing can only come from elsewhere: a replica, or a copy of the directory (walctl archive, \
                          walctl restore)";
 
-/// The plan for what was judged. `judgement` is of `storage`, whose lock nobody else has.
+/// The plan for what was judged. `judgement` is of `storage`, whose lock nobody else has. `was_begun` says that an earlier
+/// repair stopped in the middle and cannot be gone on with: files of two nodes are then its doing.
 pub(super) fn propose<S: Storage>(
     storage: &S,
     judgement: &Judgement,
+    was_begun: bool,
     node: [u8; 16],
 ) -> Result<Proposal, Failure> {
     Ok(match judgement.row {
@@ -155,6 +159,7 @@ pub(super) fn propose<S: Storage>(
             "there is no plan for a part of the log that is missing; {ELSEWHERE}. A file that is only misnamed can be \
              renamed, and one in wal/ that is no segment moved away, by hand"
         )),
+        Row::H if judgement.control.is_none() && was_begun => by_new_control(storage, judgement, node)?,
         Row::H => Proposal::Advice(
             "these files are of a newer version, or do not belong together: use the program that wrote them, or find out \
              whose they are; nothing is damaged"
@@ -223,9 +228,12 @@ fn by_cutting<S: Storage>(storage: &S, judgement: &Judgement, kind: Kind) -> Res
     }
     let mut notes = Vec::new();
     if kind == Kind::AcceptLoss && cuts.end.is_some_and(|end| end.lsn < promised(judgement)) {
+        let since = match found.log_time {
+            UnixMs::ZERO => "all that clients were told is forgotten".to_owned(),
+            time => format!("what clients were told after {} is forgotten", Time::from(time)),
+        };
         notes.push(format!(
-            "what clients were told after {} is forgotten: keys that were begun or completed since can be acquired again",
-            Time::from(found.log_time)
+            "{since}: keys that were begun or completed since can be acquired again"
         ));
     }
     if !cuts.surplus.is_empty() {
@@ -253,7 +261,8 @@ fn by_cutting<S: Storage>(storage: &S, judgement: &Judgement, kind: Kind) -> Res
 
 /// The highest position that something was promised up to, or that the log reads up to.
 pub(super) fn promised(judgement: &Judgement) -> Lsn {
-    let promises = judgement.reasons().filter_map(|finding| finding.promised);
+    // Also a reason for another row than the one that decides: what it speaks of is lost all the same.
+    let promises = judgement.findings.iter().filter_map(|finding| finding.promised);
     promises.fold(judgement.end_lsn, Lsn::max)
 }
 

@@ -1,15 +1,17 @@
-//! A plan in words and as JSON.
+//! A plan in words.
 
+use std::fmt;
 use std::io::{self, Write};
 use std::path::Path;
 
-use idem_wal::recovery::{Judgement, Verdict};
-use idem_wal::storage::Dir;
-use serde::Serialize;
+use idem_protocol::UnixMs;
+use idem_wal::recovery::{Finding, FindingKind, Judgement, Verdict};
 
+use super::elsewhere::Elsewhere;
 use super::execute::UNDO;
 use super::loss::Loss;
-use super::plan::{After, Change, Kind, Plan, Proposal};
+use super::plan::{Change, Kind, Plan, Proposal};
+use super::resume::Unfinished;
 use crate::output::{Out, Tone};
 use crate::text::{Escaped, Time};
 
@@ -19,6 +21,8 @@ pub(super) struct Proposed<'a> {
     pub(super) judgement: &'a Judgement,
     pub(super) proposal: &'a Proposal,
     pub(super) loss: &'a Loss,
+    /// Other ways, where the plan loses something or there is none.
+    pub(super) elsewhere: Option<&'a Elsewhere>,
     /// What the backup needs where it goes.
     pub(super) needed_bytes: u64,
     /// What there is.
@@ -27,231 +31,141 @@ pub(super) struct Proposed<'a> {
     pub(super) is_wanted: bool,
 }
 
-#[derive(Serialize)]
-struct PlanLine<'a> {
-    verdict: &'static str,
-    letter: char,
-    end_lsn: u64,
-    log_time_ms: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    reason: Option<&'a str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    file: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    offset: Option<u64>,
-    plan: Option<&'static str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    advice: Option<&'a str>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    changes: Vec<ChangeLine>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    lost: Option<LostLine<'a>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    after: Option<AfterLine>,
-    #[serde(skip_serializing_if = "<[String]>::is_empty")]
-    notes: &'a [String],
-    #[serde(skip_serializing_if = "Option::is_none")]
-    backup_bytes: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    available_bytes: Option<u64>,
-}
-
-#[derive(Serialize)]
-struct ChangeLine {
-    change: &'static str,
-    file: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    offset: Option<u64>,
-    bytes: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    node: Option<String>,
-}
-
-#[derive(Serialize)]
-struct LostLine<'a> {
-    from_lsn: u64,
-    to_lsn: u64,
-    records: u64,
-    unread_bytes: u64,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    from_time_ms: Option<u64>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    to_time_ms: Option<u64>,
-    keys: usize,
-    #[serde(skip_serializing_if = "is_false")]
-    keys_at_least: bool,
-    some_keys: Vec<KeyLine<'a>>,
-}
-
-#[derive(Serialize)]
-struct KeyLine<'a> {
-    db: u8,
-    key: Escaped<'a>,
-}
-
-#[derive(Serialize)]
-struct AfterLine {
-    verdict: &'static str,
-    letter: char,
-    end_lsn: u64,
-    log_time_ms: u64,
-}
-
-#[derive(Serialize)]
-struct DoneLine {
-    repaired: bool,
-    backup: String,
-    verdict: &'static str,
-    letter: char,
-    end_lsn: u64,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "the serializer hands over a reference"
-)]
-fn is_false(value: &bool) -> bool {
-    !*value
-}
-
-fn change_line(change: &Change) -> ChangeLine {
-    let line = |change_word, file: String, offset, bytes| ChangeLine {
-        change: change_word,
-        file,
-        offset,
-        bytes,
-        node: None,
-    };
-    match change {
-        Change::Control { control, .. } => ChangeLine {
-            node: Some(control.node.to_string()),
-            ..line(
-                "replace",
-                "control".to_owned(),
-                None,
-                control.encode().len() as u64,
-            )
-        },
-        Change::Header { name, header } => ChangeLine {
-            node: Some(header.node.to_string()),
-            ..line(
-                "header",
-                Dir::Wal.join(name),
-                Some(0),
-                header.encode_page().len() as u64,
-            )
-        },
-        Change::Move { dir, name, bytes } => line("move", dir.join(name), None, *bytes),
-        Change::Cut { name, offset, bytes } => line("zero", Dir::Wal.join(name), Some(*offset), *bytes),
-    }
-}
-
-fn after_line(after: &After) -> AfterLine {
-    AfterLine {
-        verdict: Verdict::from(after.row).word(),
-        letter: after.row.letter(),
-        end_lsn: after.end_lsn.get(),
-        log_time_ms: after.log_time.get(),
-    }
-}
-
-fn plan_line<'a>(proposed: &Proposed<'a>) -> PlanLine<'a> {
-    let judgement = proposed.judgement;
-    let (plan, advice) = match proposed.proposal {
-        Proposal::Plan(plan) => (Some(plan.as_ref()), None),
-        Proposal::Advice(advice) => (None, Some(advice.as_str())),
-        Proposal::Nothing => (None, None),
-    };
-    let reason = judgement.reasons().next();
-    let place = reason.and_then(|finding| finding.place.as_ref());
-    let loss = proposed.loss;
-    let lost = LostLine {
-        from_lsn: loss.from.get(),
-        to_lsn: loss.to.get(),
-        records: loss.records,
-        unread_bytes: loss.unread_bytes(),
-        from_time_ms: loss.times.map(|(earliest, _)| earliest.get()),
-        to_time_ms: loss.times.map(|(_, latest)| latest.get()),
-        keys: loss.keys.len(),
-        keys_at_least: loss.is_at_least(),
-        some_keys: loss
-            .samples
-            .iter()
-            .map(|(db, key)| KeyLine {
-                db: *db,
-                key: Escaped(key),
-            })
-            .collect(),
-    };
-    PlanLine {
-        verdict: judgement.verdict.word(),
-        letter: judgement.letter(),
-        end_lsn: judgement.end_lsn.get(),
-        log_time_ms: judgement.log_time.get(),
-        reason: reason.map(|finding| finding.message.as_str()),
-        file: place.map(|place| place.dir.join(&place.name)),
-        offset: place.map(|place| place.offset),
-        plan: plan.map(|plan| plan.kind.word()),
-        advice,
-        changes: plan
-            .map(|plan| plan.changes.iter().map(change_line).collect())
-            .unwrap_or_default(),
-        lost: plan.map(|_| lost),
-        after: plan.map(|plan| after_line(&plan.after)),
-        notes: plan.map(|plan| plan.notes.as_slice()).unwrap_or_default(),
-        backup_bytes: plan.map(|_| proposed.needed_bytes),
-        available_bytes: proposed.available_bytes.filter(|_| plan.is_some()),
-    }
-}
-
-/// One object; also what the backup has as its description.
-pub(super) fn json(out: &mut impl Write, proposed: &Proposed<'_>) -> io::Result<()> {
-    serde_json::to_writer(&mut *out, &plan_line(proposed))?;
-    out.write_all(b"\n")?;
-    out.flush()
-}
-
 /// The verdict, the plan, what it takes away, what comes of it.
 pub(super) fn human(out: &mut Out, proposed: &Proposed<'_>) -> io::Result<()> {
     let paint = out.paint();
     let judgement = proposed.judgement;
+    if matches!(proposed.proposal, Proposal::Nothing) {
+        let word = paint.tone(Tone::Good, judgement.verdict.word());
+        let letter = judgement.letter();
+        writeln!(out, "{word} (row {letter}): there is nothing to repair")?;
+        return out.flush();
+    }
+    write_verdict(out, judgement)?;
+    match proposed.proposal {
+        Proposal::Plan(plan) => write_plan(out, proposed, plan)?,
+        Proposal::Advice(advice) => {
+            writeln!(out, "\n{advice}")?;
+            write_elsewhere(out, proposed, "\nto restore:", "           ")?;
+        }
+        Proposal::Nothing => {}
+    }
+    out.flush()
+}
+
+fn write_verdict(out: &mut Out, judgement: &Judgement) -> io::Result<()> {
     let tone = if judgement.verdict.starts() {
         Tone::Warning
     } else {
         Tone::Bad
     };
-    let word = judgement.verdict.word();
-    let letter = judgement.letter();
-    match proposed.proposal {
-        Proposal::Nothing => {
-            writeln!(
-                out,
-                "{} (row {letter}): there is nothing to repair",
-                paint.tone(Tone::Good, word)
-            )?;
-            return out.flush();
-        }
-        _ => writeln!(
-            out,
-            "{} (row {letter}): the log reads up to lsn {}, {}",
-            paint.tone(tone, word),
-            judgement.end_lsn,
-            Time::from(judgement.log_time)
-        )?,
-    }
+    writeln!(
+        out,
+        "{} (row {}): the log reads up to lsn {}, {}",
+        out.paint().tone(tone, judgement.verdict.word()),
+        judgement.letter(),
+        judgement.end_lsn,
+        At(judgement.log_time)
+    )?;
     for finding in judgement.reasons() {
-        let place = finding.place.as_ref().map(|place| match place.offset {
-            0 => format!("{}: ", place.dir.join(&place.name)),
-            offset => format!("{} offset {offset}: ", place.dir.join(&place.name)),
-        });
-        writeln!(out, "  {}{}", place.unwrap_or_default(), finding.message)?;
+        writeln!(out, "  {}", in_place(finding))?;
     }
-    match proposed.proposal {
-        Proposal::Plan(plan) => write_plan(out, proposed, plan)?,
-        Proposal::Advice(advice) => writeln!(out, "\n{advice}")?,
-        Proposal::Nothing => {}
+    for words in also(judgement) {
+        writeln!(out, "  also: {words}")?;
+    }
+    Ok(())
+}
+
+/// What stands beside the verdict, and the reasons of other rows that refuse.
+pub(super) fn also(judgement: &Judgement) -> impl Iterator<Item = String> {
+    let decided = judgement.row;
+    let matters = move |finding: &&Finding| match finding.kind {
+        FindingKind::Row(row) => row != decided && row.refuses(),
+        FindingKind::Beside => true,
+    };
+    judgement.findings.iter().filter(matters).map(in_place)
+}
+
+fn in_place(finding: &Finding) -> String {
+    let place = finding.place.as_ref().map(|place| match place.offset {
+        0 => format!("{}: ", place.dir.join(&place.name)),
+        offset => format!("{} offset {offset}: ", place.dir.join(&place.name)),
+    });
+    format!("{}{}", place.unwrap_or_default(), finding.message)
+}
+
+/// A time, or that there is none.
+struct At(UnixMs);
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            UnixMs::ZERO => f.write_str("time unknown"),
+            time => write!(f, "{}", Time::from(time)),
+        }
+    }
+}
+
+/// A repair that was begun: what there is to choose from.
+pub(super) fn unfinished(
+    out: &mut Out,
+    dir: &Path,
+    judgement: &Judgement,
+    unfinished: &Unfinished,
+    is_wanted: bool,
+) -> io::Result<()> {
+    write_verdict(out, judgement)?;
+    let (kind, backup) = (unfinished.kind, unfinished.backup.display());
+    writeln!(
+        out,
+        "\nbegun     a repair with the plan {} did not come to its end; no server starts before it does, or is taken back",
+        kind.word()
+    )?;
+    for change in &unfinished.changes {
+        writeln!(out, "  {}", in_words(change, kind))?;
+    }
+    writeln!(out, "backup    {backup}")?;
+    if !is_wanted {
+        writeln!(
+            out,
+            "\nto finish it: walctl repair {} --plan {}\nto take it back: sh {}",
+            dir.display(),
+            kind.word(),
+            unfinished.backup.join(UNDO).display()
+        )?;
     }
     out.flush()
+}
+
+/// The commands that make a new directory instead, behind these words.
+fn write_elsewhere(out: &mut Out, proposed: &Proposed<'_>, first: &str, next: &str) -> io::Result<()> {
+    let Some(elsewhere) = proposed.elsewhere else {
+        return Ok(());
+    };
+    let mut lead = first;
+    if let Some(latest) = elsewhere.latest {
+        writeln!(
+            out,
+            "{lead} walctl restore {} --into NEW --to-lsn {latest}",
+            proposed.dir.display()
+        )?;
+        lead = next;
+    }
+    for (store, end) in &elsewhere.archives {
+        writeln!(
+            out,
+            "{lead} walctl restore --from {} --into NEW --to-lsn {end}",
+            store.display()
+        )?;
+        lead = next;
+    }
+    if elsewhere.archives.is_empty() {
+        writeln!(
+            out,
+            "{lead} walctl restore --from STORE --into NEW --to-time TIME, where walctl archive has copied this log to a STORE"
+        )?;
+    }
+    Ok(())
 }
 
 fn write_plan(out: &mut Out, proposed: &Proposed<'_>, plan: &Plan) -> io::Result<()> {
@@ -269,11 +183,12 @@ fn write_plan(out: &mut Out, proposed: &Proposed<'_>, plan: &Plan) -> io::Result
         Verdict::from(plan.after.row).word(),
         plan.after.row.letter(),
         plan.after.end_lsn,
-        Time::from(plan.after.log_time)
+        At(plan.after.log_time)
     )?;
     for note in &plan.notes {
         writeln!(out, "note      {note}")?;
     }
+    write_elsewhere(out, proposed, "instead  ", "         ")?;
     writeln!(out, "backup    needs {} bytes", proposed.needed_bytes)?;
     if let Some(available) = proposed.available_bytes {
         writeln!(out, "          {available} are free")?;
@@ -295,11 +210,14 @@ fn write_loss(out: &mut Out, proposed: &Proposed<'_>, plan: &Plan) -> io::Result
         return writeln!(out, "lost      nothing of the log");
     }
     let at_least = if loss.is_at_least() { "at least " } else { "" };
+    let range = match loss.is_open {
+        false => format!("lsn {} to {}", loss.from, loss.to),
+        true if loss.to > loss.from => format!("lsn {} to at least {}", loss.from, loss.to),
+        true => format!("from lsn {} on, nobody knows how much", loss.from),
+    };
     write!(
         out,
-        "lost      lsn {} to {}: {} records that can still be read, {} bytes that cannot",
-        loss.from,
-        loss.to,
+        "lost      {range}: {} records that can still be read, {} bytes that cannot",
         loss.records,
         loss.unread_bytes()
     )?;
@@ -351,33 +269,29 @@ fn in_words(change: &Change, kind: Kind) -> String {
         Change::Move { dir, name, bytes } => {
             format!("{}: {bytes} bytes, moved to the backup", dir.join(name))
         }
-        Change::Cut { name, offset, bytes } => {
-            format!("wal/{name}: {bytes} bytes from offset {offset} on are copied and become zeros")
-        }
+        Change::Cut {
+            name,
+            offset,
+            bytes,
+            data_bytes,
+        } if data_bytes < bytes => format!(
+            "wal/{name}: {bytes} bytes from offset {offset} on become zeros; {data_bytes} are not yet, and are copied"
+        ),
+        Change::Cut {
+            name, offset, bytes, ..
+        } => format!("wal/{name}: {bytes} bytes from offset {offset} on are copied and become zeros"),
     }
 }
 
 /// What became of it.
-pub(super) fn done(out: &mut Out, json: bool, backup: &Path, judgement: &Judgement) -> io::Result<()> {
-    if json {
-        let line = DoneLine {
-            repaired: judgement.verdict.starts(),
-            backup: Escaped(backup.as_os_str().as_encoded_bytes()).to_string(),
-            verdict: judgement.verdict.word(),
-            letter: judgement.letter(),
-            end_lsn: judgement.end_lsn.get(),
-        };
-        serde_json::to_writer(&mut *out, &line)?;
-        writeln!(out)?;
-    } else {
-        writeln!(
-            out,
-            "\ndone: {} (row {}), the log ends at lsn {}; sh {} takes it back",
-            judgement.verdict.word(),
-            judgement.letter(),
-            judgement.end_lsn,
-            backup.join(UNDO).display()
-        )?;
-    }
+pub(super) fn done(out: &mut Out, backup: &Path, judgement: &Judgement) -> io::Result<()> {
+    writeln!(
+        out,
+        "\ndone: {} (row {}), the log ends at lsn {}; sh {} takes it back",
+        judgement.verdict.word(),
+        judgement.letter(),
+        judgement.end_lsn,
+        backup.join(UNDO).display()
+    )?;
     out.flush()
 }

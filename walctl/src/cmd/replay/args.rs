@@ -9,12 +9,17 @@ use crate::parse::{self, Bytes};
 
 const HELP: &str = "\
 The newest snapshot and the log after it are applied as a start of the server does it. For an earlier state an older \
-snapshot is used, or the log from its beginning when it is all there. What had ended at the log's time is not counted, \
+snapshot is used, or the log from its beginning when it is all there: states reach back to the end of the older of the \
+two snapshots that a server keeps, or to lsn 0. When nothing was written since the newest record, any time from then to now \
+stands for the end of the log. What had ended at the log's time is not counted, \
 shown or exported.
 
 The digest depends on keys, values and deadlines only: two logs with the same state have the same digest.
 
 Of a directory that a server is using, what a sync has covered is replayed.
+
+With --json a refusal is an object, too: \"error\", and as far as they are known \"verdict\", \"letter\", \"end_lsn\" \
+and \"ranges\", each with \"from_lsn\", \"from_time_ms\", \"to_lsn\", \"to_time_ms\".
 
 Examples:
   walctl replay /var/lib/idemd
@@ -45,7 +50,7 @@ pub(crate) struct Args {
     pub(crate) to_time: Option<UnixMs>,
 
     /// Prints what is under this key instead of the totals.
-    #[arg(long, value_name = "KEY", value_parser = parse::bytes, allow_hyphen_values = true)]
+    #[arg(long, value_name = "KEY", value_parser = parse::bytes(), allow_hyphen_values = true)]
     pub(crate) key: Option<Bytes>,
 
     /// With --key: only in this database, instead of in each.

@@ -5,9 +5,13 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::entry::Entry;
+use crate::claimed;
 use crate::exit::Failure;
+use crate::lone_file::{self, Kind};
+use crate::progress::Meter;
 use crate::state::State;
 
 const BUFFER_BYTES: usize = 1 << 16;
@@ -18,16 +22,22 @@ pub(super) fn check(path: &Path, replace: bool, source: &Path) -> Result<(), Fai
     let parent = parent.unwrap_or(Path::new("."));
     let parent = fs::canonicalize(parent).map_err(Failure::io(path.display()))?;
     let source = fs::canonicalize(source).map_err(Failure::io(source.display()))?;
-    if parent.starts_with(source) {
+    if parent.starts_with(&source) {
         return Err(Failure::usage(format!(
             "{} is in the data directory; an export belongs elsewhere",
             path.display()
         )));
     }
+    claimed::refuse_store(&parent, "an export")?;
     match fs::symlink_metadata(path) {
         Ok(metadata) if !metadata.is_file() => {
             Err(Failure::usage(format!("{} is not a file", path.display())))
         }
+        // A copy of a file of a log, wherever it was put.
+        Ok(_) if replace && is_of_log(path) => Err(Failure::usage(format!(
+            "{} is a file of a log, and is not replaced",
+            path.display()
+        ))),
         Ok(_) if !replace => Err(Failure::usage(format!(
             "{} exists; --yes replaces it",
             path.display()
@@ -36,6 +46,12 @@ pub(super) fn check(path: &Path, replace: bool, source: &Path) -> Result<(), Fai
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(Failure::io(path.display())(error)),
     }
+}
+
+/// Whether the file was written as a part of a log. One that cannot be read is not asked.
+fn is_of_log(path: &Path) -> bool {
+    let file = lone_file::open(path, &Arc::new(Meter::new(false)));
+    file.is_ok_and(|file| file.kind != Kind::Other)
 }
 
 /// Writes the file by way of a temporary one beside it.

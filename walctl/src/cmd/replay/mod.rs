@@ -16,7 +16,7 @@ pub(crate) use self::args::Args;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Out};
 use crate::progress::Meter;
-use crate::state::{self, Answer, State, rebuild};
+use crate::state::{Answer, State, rebuild};
 use crate::text::{Escaped, Time};
 use crate::view::View;
 use entry::Entry;
@@ -24,6 +24,10 @@ use trace::Trace;
 
 /// Rebuilds the state and prints what was asked for.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
+    output::failing_in_json(args.json, replay(args))
+}
+
+fn replay(args: &Args) -> Result<Exit, Failure> {
     if let Some(path) = &args.export {
         export::check(path, args.yes, &args.dir)?;
     }
@@ -37,7 +41,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     meter.finish();
     let rebuilt = match answer? {
         Answer::State(rebuilt) => rebuilt,
-        Answer::Refused(judgement) => return Ok(state::complain(&judgement, &args.dir)),
+        Answer::Refused(refusal) => return refusal.complain(&args.dir, args.json),
     };
     for note in rebuilt.notes() {
         eprintln!("walctl: note: {note}");
@@ -47,9 +51,13 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         export::write(state, path)?;
     }
     let mut out = Out::stdout(!args.json);
-    output::printed(match &trace {
+    let printed = output::printed(match &trace {
         Some(trace) => print_key(&mut out, args, state, trace),
         None => print_totals(&mut out, args.json, state),
+    });
+    printed.map_err(|failure| match &args.export {
+        Some(path) => failure.after(format_args!("the export is complete at {}", path.display())),
+        None => failure,
     })?;
     Ok(Exit::Clean)
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use idem_protocol::{Lsn, UnixMs};
 use idem_wal::recovery::Until;
 
+use crate::args_common::{Consent, Form};
 use crate::exit::Failure;
 use crate::parse;
 use crate::store;
@@ -15,10 +16,22 @@ never taken for one another. It holds a snapshot of the state and a log that goe
 DIR is only read, and may be in use by a server.
 
 A time stands for the last record of that time or earlier, whose lsn is printed; walctl replay shows what the state is. \
-Keys whose deadline has come since then end when the new directory is started: deadlines are moments, not durations.
+When nothing was written since the newest record, any time from then to now stands for the end of the log. Keys whose \
+deadline has come since then end when the new directory is started: deadlines are moments, not durations.
+
+How far back: to the end of the older of the two snapshots that a server keeps. A snapshot is written while the log goes on \
+and is a state only at its end (and needs the log from its start, unless nothing was written meanwhile). wal-keep-bytes \
+keeps log, not snapshots: it reaches further back only while lsn 0 is still there, which is also the only log of which --to-lsn 0 is a state. Whoever needs more runs walctl archive \
+and restores --from STORE. The last millisecond of a store is not known to be complete: all of it is --to-lsn with its end. \
+A target outside is refused with the range of lsns and times that there is; of a damaged log, \
+with the last position that can be had.
 
 Nothing is in NEW that a server would start with until everything is on disk. What an interrupted restore left there is \
-removed by the next one.
+removed by the next one; NEW/restore.incomplete holds the command, which walctl repair NEW shows, too. The bytes that NEW \
+takes up at first are printed with --dry-run, and named where they are not free.
+
+With --json a refusal is an object, too: \"error\", and as far as they are known \"verdict\", \"letter\", \"end_lsn\" \
+and \"ranges\", each with \"from_lsn\", \"from_time_ms\", \"to_lsn\", \"to_time_ms\".
 
 Examples:
   walctl restore /var/lib/idemd --into /var/lib/idemd-1405 --to-time 2026-01-31T14:05:00+01:00
@@ -28,7 +41,8 @@ Examples:
 
 Exit codes:
   0  done, or shown with --dry-run
-  1  wrong usage, not confirmed, no space or another error, no log, a target outside of it, or NEW is not empty
+  1  wrong usage, not confirmed, no space or another error, no log, a target outside of it, or NEW is not empty; also \
+when NEW is complete and only the report could not be printed, which stderr says
   4  ROT, 5 HOLE, 6 FOREIGN, 8 BUG, 9 IO_ERROR: walctl verify says more. A target that lies wholly before the damage is \
 restored all the same, with a note on stderr.";
 
@@ -61,17 +75,11 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) same_cluster: bool,
 
-    /// Shows the position, the time and what would be in NEW; writes nothing.
-    #[arg(long)]
-    pub(crate) dry_run: bool,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
 
-    /// Does not ask. Needed without a terminal.
-    #[arg(long)]
-    pub(crate) yes: bool,
-
-    /// One JSON object.
-    #[arg(long)]
-    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) form: Form,
 }
 
 impl Args {

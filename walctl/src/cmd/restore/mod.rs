@@ -16,21 +16,27 @@ use idem_wal::recovery::restore::Origin;
 use serde::Serialize;
 
 pub(crate) use self::args::Args;
+pub(crate) use self::place::interrupted;
 use crate::confirm;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Out};
 use crate::progress::Meter;
-use crate::state::{self, Answer, State, rebuild};
+use crate::shell;
+use crate::state::{Answer, State, rebuild};
 use crate::text::Time;
 use crate::view::View;
 
 /// Rebuilds, shows, asks, writes.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
+    output::failing_in_json(args.form.json, restore(args))
+}
+
+fn restore(args: &Args) -> Result<Exit, Failure> {
     let dir = args.source()?;
     // Whatever is in the way is said before the log is read.
     place::check(&args.into, &dir)?;
-    if !args.dry_run {
-        confirm::check(args.yes)?;
+    if !args.consent.dry_run {
+        confirm::check(args.consent.yes)?;
     }
     let meter = Arc::new(Meter::new(true));
     let view = View::open(&dir, Arc::clone(&meter))?;
@@ -38,7 +44,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     meter.finish();
     let rebuilt = match answer? {
         Answer::State(rebuilt) => rebuilt,
-        Answer::Refused(judgement) => return Ok(state::complain(&judgement, &dir)),
+        Answer::Refused(refusal) => return refusal.complain(&dir, args.form.json),
     };
     for note in rebuilt.notes() {
         eprintln!("walctl: note: {note}");
@@ -46,7 +52,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let state = &rebuilt.state;
     let origin = origin::origin(&view, &rebuilt, args.same_cluster)?;
     let mut summary = Summary::new(state, &origin);
-    if args.dry_run {
+    if args.consent.dry_run {
         summary.dry_run = true;
         return print(args, &summary);
     }
@@ -57,14 +63,42 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
         Time::from(state.time()),
         args.into.display()
     );
-    if !confirm::ask(args.yes, &question)? {
+    if !confirm::ask(args.consent.yes, &question)? {
         return Err(Failure::usage("not confirmed; nothing was written"));
     }
-    let end = write::write(state, &origin, &args.into, summary.bytes)?;
+    let command = again(args, state)?;
+    let end = write::write(state, &origin, &args.into, summary.bytes, &command)?;
     summary.end_lsn = Some(end.get());
     summary.node = Some(origin.node.to_string());
     summary.cluster = Some(origin.cluster.to_string());
-    print(args, &summary)
+    // Whoever reads that this failed must not throw away, or make again, what is there.
+    print(args, &summary).map_err(|failure| {
+        let path = args.into.display();
+        failure.after(format_args!(
+            "the restore is complete at {path}, lsn {}",
+            summary.lsn
+        ))
+    })
+}
+
+/// The command that makes the same state again, from anywhere; the new directory comes last.
+fn again(args: &Args, state: &State) -> Result<String, Failure> {
+    let word = |path: &Path| -> Result<String, Failure> {
+        let path = std::path::absolute(path).map_err(Failure::io(path.display()))?;
+        Ok(shell::word(&path))
+    };
+    let source = match (&args.from, &args.dir) {
+        (Some(store), _) => format!("--from {}", word(store)?),
+        (None, Some(dir)) => word(dir)?,
+        (None, None) => String::new(),
+    };
+    let same = if args.same_cluster { " --same-cluster" } else { "" };
+    Ok(format!(
+        "walctl restore {source} --to-lsn {}{same}{}{}",
+        state.lsn(),
+        place::INTO,
+        word(&args.into)?
+    ))
 }
 
 /// What was, or would be, restored.
@@ -106,8 +140,8 @@ impl Summary {
 }
 
 fn print(args: &Args, summary: &Summary) -> Result<Exit, Failure> {
-    let mut out = Out::stdout(!args.json);
-    let written = if args.json {
+    let mut out = Out::stdout(!args.form.json);
+    let written = if args.form.json {
         serde_json::to_writer(&mut out, summary)
             .map_err(io::Error::from)
             .and_then(|()| out.end_line())

@@ -1,6 +1,7 @@
 //! The new directory before anything is in it.
 //!
-//! While a restore writes, a file [`MARK`] stands in the directory; it is the first to come and the last to go. With it and
+//! While a restore writes, a file [`MARK`] stands in the directory; it is the first to come and the last to go, and holds the
+//! command that finishes what was interrupted. With it and
 //! without a control file, what else is there came from a restore that did not get to its end, and is removed. Without
 //! it, whatever is there is somebody else's and a reason to refuse.
 
@@ -14,14 +15,19 @@ use idem_wal::control::{CONTROL_NAME, CONTROL_SPARE, CONTROL_TEMPORARY};
 use idem_wal::lock::{DirLock, LOCK_WAIT};
 use idem_wal::segment::{NEW_SEGMENT_TEMPORARY, SPARE_PREFIX};
 use idem_wal::snapshot::SNAPSHOT_TEMPORARY_SUFFIX;
-use idem_wal::storage::durable::{sync_directory, sync_file, write_all_at};
+use idem_wal::storage::durable::{read_exact_or_end, sync_directory, sync_file, write_all_at};
 use idem_wal::storage::{Dir, DiskStorage, Storage};
 
+use crate::claimed;
 use crate::exit::Failure;
+use crate::shell;
 
 /// The file that says that a restore is not finished.
 pub(super) const MARK: &str = idem_wal::recovery::RESTORE_MARK;
-const MARK_TEXT: &[u8] = b"walctl restore writes here, or was interrupted; what it left may be removed\n";
+const MARK_TEXT: &str =
+    "walctl restore writes here, or was interrupted; what it left may be removed. To finish it:\n";
+/// No command is longer.
+const MARK_BYTES_MAX: usize = 64 << 10;
 
 /// Permissions of a new data directory, as the server makes it.
 const DIR_MODE: u32 = 0o750;
@@ -47,6 +53,7 @@ pub(super) fn check(path: &Path, source: &Path) -> Result<(), Failure> {
             path.display()
         )));
     }
+    claimed::refuse(&parent, "a new data directory")?;
     match fs::metadata(path) {
         Ok(_) => {
             let storage = DiskStorage::open(path).map_err(Failure::io(path.display()))?;
@@ -56,6 +63,40 @@ pub(super) fn check(path: &Path, source: &Path) -> Result<(), Failure> {
         Err(error) => Err(Failure::io(path.display())(error)),
     }
 }
+
+/// Whether there is room, as far as one can tell before.
+fn room(storage: &DiskStorage, path: &Path, bytes: u64) -> Result<(), Failure> {
+    let available = storage.available_bytes().map_err(Failure::io(path.display()))?;
+    if available < bytes {
+        return Err(Failure::usage(format!(
+            "{}: {bytes} bytes are needed, and {available} are free",
+            path.display()
+        )));
+    }
+    Ok(())
+}
+
+/// The words for a directory in which a restore was interrupted: how it is finished. `dir` is the path of `storage`; nothing
+/// without the mark.
+pub(crate) fn interrupted<S: Storage>(storage: &S, dir: &Path) -> Option<String> {
+    let file = storage.open(Dir::Root, MARK).ok()?;
+    let mut bytes = vec![0; MARK_BYTES_MAX];
+    let read = read_exact_or_end(&file, 0, &mut bytes).unwrap_or(0);
+    let text = String::from_utf8_lossy(&bytes[..read]);
+    // The directory may have been moved since.
+    let command = text
+        .strip_prefix(MARK_TEXT)
+        .and_then(|command| command.rsplit_once(INTO))
+        .map_or("walctl restore SOURCE --to-lsn LSN", |(command, _)| command);
+    Some(format!(
+        "a restore into this directory did not come to its end, and no server starts on it. The same one again removes what \
+         was left, and finishes it:\n  {command}{INTO}{}",
+        shell::word(dir)
+    ))
+}
+
+/// What stands before the path of the new directory, which comes last.
+pub(super) const INTO: &str = " --into ";
 
 /// What may be removed: nothing of an empty directory, all of one that a restore left. Anything else is refused.
 fn leftovers(storage: &DiskStorage, path: &Path) -> Result<Vec<(Dir, String)>, Failure> {
@@ -113,8 +154,16 @@ fn is_ours(dir: Dir, name: &str) -> bool {
 }
 
 impl Place {
-    /// Makes the directory when it is not there, locks it, removes what an interrupted restore left, and marks it.
-    pub(super) fn take(path: &Path) -> Result<Place, Failure> {
+    /// Makes the directory when it is not there, locks it, removes what an interrupted restore left, and marks it with the
+    /// command that repeats this one. Without room for `bytes` nothing is made.
+    pub(super) fn take(path: &Path, bytes: u64, command: &str) -> Result<Place, Failure> {
+        if matches!(fs::metadata(path), Err(error) if error.kind() == io::ErrorKind::NotFound) {
+            // A full disk may have no room for a directory either.
+            let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+            if let Ok(parent) = DiskStorage::open(parent.unwrap_or(Path::new("."))) {
+                room(&parent, path, bytes)?;
+            }
+        }
         let made = match DirBuilder::new().mode(DIR_MODE).create(path) {
             Ok(()) => {
                 let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
@@ -144,7 +193,9 @@ impl Place {
             kept: false,
         };
         place.remove(&left)?;
-        place.mark()?;
+        // Found out before gigabytes are written. What others take meanwhile is found out when it is missing.
+        room(&place.storage, path, bytes)?;
+        place.mark(command)?;
         Ok(place)
     }
 
@@ -152,12 +203,12 @@ impl Place {
         &self.storage
     }
 
-    fn mark(&self) -> Result<(), Failure> {
+    fn mark(&self, command: &str) -> Result<(), Failure> {
         let storage = &self.storage;
         storage
             .create(Dir::Root, MARK)
             .and_then(|file| {
-                write_all_at(&file, 0, MARK_TEXT)?;
+                write_all_at(&file, 0, format!("{MARK_TEXT}{command}\n").as_bytes())?;
                 Ok(file)
             })
             .map_err(Failure::io(storage.describe(Dir::Root, MARK)))

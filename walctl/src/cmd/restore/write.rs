@@ -10,7 +10,7 @@ use idem_wal::WriteError;
 use idem_wal::recovery::OpenParams;
 use idem_wal::recovery::restore::{Origin, Restoration};
 use idem_wal::snapshot::{FinishedSnapshot, SnapshotWriter};
-use idem_wal::storage::{DiskStorage, Storage};
+use idem_wal::storage::DiskStorage;
 
 use super::origin::random;
 use super::place::Place;
@@ -39,18 +39,16 @@ pub(super) fn bytes(state: &State, origin: &Origin) -> u64 {
 }
 
 /// Writes the directory and closes its log as a server does that is asked to stop. Answers the end of the log. `bytes` is
-/// what that takes.
-pub(super) fn write(state: &State, origin: &Origin, path: &Path, bytes: u64) -> Result<Lsn, Failure> {
-    let place = Place::take(path)?;
+/// what that takes, `command` what does it again.
+pub(super) fn write(
+    state: &State,
+    origin: &Origin,
+    path: &Path,
+    bytes: u64,
+    command: &str,
+) -> Result<Lsn, Failure> {
+    let place = Place::take(path, bytes, command)?;
     let storage = place.storage();
-    // Found out before gigabytes are written. What others take meanwhile is found out when it is missing.
-    let available = storage.available_bytes().map_err(Failure::io(path.display()))?;
-    if available < bytes {
-        return Err(Failure::usage(format!(
-            "{}: {bytes} bytes are needed, and {available} are free",
-            path.display()
-        )));
-    }
     let failed = |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", path.display()));
     // Drawn before, because the callback cannot fail.
     let mut entropy = [random()?, random()?].into_iter();

@@ -17,7 +17,7 @@ Examples:
 
 Exit codes:
   0  valid; also when the pipe was closed
-  1  wrong usage, or FILE cannot be opened
+  1  wrong usage, or FILE cannot be opened, or is a control file, a segment or a directory: stderr says so
   4  damaged: what and where is the answer
   6  written by a newer version
   9  a read failed

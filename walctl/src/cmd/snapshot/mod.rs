@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use idem_protocol::snapshot::SnapshotHeader;
-use idem_protocol::wal::{RawRecord, Record, parse_snapshot_name};
+use idem_protocol::wal::{RawRecord, Record, parse_snapshot_name, snapshot_name};
 use idem_wal::reader::SnapshotProblem;
 use idem_wal::reader::snapshot::read_file;
 use idem_wal::storage::{Dir, Storage, StorageFile};
@@ -19,6 +19,7 @@ use idem_wal::storage::{Dir, Storage, StorageFile};
 pub(crate) use self::args::Args;
 use crate::exit::{Exit, Failure};
 use crate::line::{Line, human};
+use crate::lone_file::{self, Kind, LoneFile};
 use crate::output::{self, Out, Printed};
 use crate::progress::Meter;
 use crate::view::View;
@@ -29,16 +30,17 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let meter = Arc::new(Meter::new(!args.items || output::leaves_room_for_a_bar()));
     let out = Out::stdout(!args.json).beside(Arc::clone(&meter));
     if args.file.is_dir() {
+        return Err(directory(&args.file, &meter)?);
+    }
+    let LoneFile { name, file, kind, .. } = lone_file::open(&args.file, &meter)?;
+    // What begins like nothing that is known may have been one.
+    if let Some(words) = kind.words().filter(|_| kind != Kind::Snapshot) {
         return Err(Failure::usage(format!(
-            "{}: a directory, not a snapshot; those of a server are in its snap",
+            "{} is not a snapshot: it is {words}",
             args.file.display()
         )));
     }
-    let (directory, name) = split(&args.file)?;
-    let view = View::open(directory, Arc::clone(&meter))?;
-    let named = || Failure::io(args.file.display());
-    let file = view.open(Dir::Root, &name).map_err(bare).map_err(named())?;
-    let bytes = file.len().map_err(named())?;
+    let bytes = file.len().map_err(Failure::io(args.file.display()))?;
     meter.expect(bytes);
 
     let mut reading = Reading {
@@ -93,22 +95,27 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     Ok(exit)
 }
 
-/// The directory that a file is in, and its name there.
-fn split(path: &Path) -> Result<(&Path, String), Failure> {
-    let name = path.file_name().and_then(|name| name.to_str());
-    let Some(name) = name else {
-        return Err(Failure::usage(format!(
-            "{}: not the path of a file, or its name is no UTF-8",
-            path.display()
-        )));
-    };
-    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
-    Ok((directory.unwrap_or(Path::new(".")), name.to_owned()))
-}
-
-/// The error without the name of the file: the path is said once, by whoever knows all of it.
-fn bare(error: io::Error) -> io::Error {
-    error.kind().into()
+/// Why a directory is none, and where one is.
+fn directory(path: &Path, meter: &Arc<Meter>) -> Result<Failure, Failure> {
+    let view = View::open(path, Arc::clone(meter))?;
+    for dir in [Dir::Root, Dir::Snap] {
+        // One that cannot be listed has nothing to offer.
+        let names = view.list(dir).unwrap_or_default();
+        let newest = names.iter().filter_map(|name| parse_snapshot_name(name)).max();
+        if let Some(start) = newest {
+            let file = path.join(dir.path()).join(snapshot_name(start));
+            let words = format!(
+                "{}: a directory, not a snapshot; the newest in it is {}",
+                path.display(),
+                file.display()
+            );
+            return Ok(Failure::usage(words));
+        }
+    }
+    Ok(Failure::usage(format!(
+        "{}: a directory, not a snapshot, and there is none in it or in its snap",
+        path.display()
+    )))
 }
 
 /// A name that a server would go by has to agree with the header; any other says nothing.

@@ -25,7 +25,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let meter = Arc::new(Meter::new(true));
     let view = View::open(&args.dir, Arc::clone(&meter))?;
     let mut tally = Tally::new();
-    let scanned = scan(&view, &meter, &mut tally);
+    let scanned = scan(&view, &meter, &mut tally, None);
     meter.finish();
     let scanned = scanned?.expect("counting never has enough");
     let report = Report {
@@ -39,5 +39,5 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     } else {
         report::human(&mut out, &report)
     })?;
-    Ok(scanned.conclude(&args.dir))
+    Ok(scanned.conclude(&view, &args.dir))
 }

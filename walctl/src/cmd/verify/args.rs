@@ -23,10 +23,14 @@ stays what it is: a server starts all the same
 A directory that a server is using is judged as far as its newest synced mark; what lies beyond is being \
 written, and the answer says \"live\".
 
-Log below the snapshot that a start uses is not read by a start, and not judged: walctl archive, dump and \
-stat read it all, and end with an error where it is damaged.
+Log below the snapshot that a start uses is not read by a start, and not judged; the table of segments says so. --deep \
+reads it, and names each damage with file, offset, lsn and checksums as a finding beside the verdict, which changes no exit \
+code: only a restore to an earlier moment needs that log. walctl archive, dump and stat end with an error there.
 
---deep replays the log that is kept, and needs the memory that a server needs for the same keys. A pending record only \
+A history in a store (walctl archive) is judged like a data directory; what checks its files against their checksums is \
+walctl archive DIR --into STORE --check.
+
+--deep also replays the log that is kept, and needs the memory that a server needs for the same keys. A pending record only \
 where nothing lives, completed or aborted only what is pending, by the same fingerprint and owner, with the same deadline: \
 each record that breaks this is a finding with its kind (begun_while_live, completed_without_pending, completed_twice, \
 aborted_without_pending, deadline_changed, deadline_out_of_bounds). So is a snapshot that is not the state that the log \
@@ -46,7 +50,7 @@ pub(crate) struct Args {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Also replays the log: the life of each IDEM key, and snapshots against the log.
+    /// Also replays the log: the life of each IDEM key, and snapshots against the log; and reads the log that is not judged.
     #[arg(long)]
     pub(crate) deep: bool,
 }

@@ -6,45 +6,66 @@
 //! read.
 //!
 //! With `--deep` the log is also replayed, and what the records say of one another is judged ([`deep`]). That changes no
-//! verdict, since a server starts all the same, but the exit code.
+//! verdict, since a server starts all the same, but the exit code. The log that a start does not read is then read, too; what
+//! is wrong with it is a finding beside the verdict, and changes neither.
 
 mod args;
 mod deep;
 mod report;
 
 use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
+use idem_wal::control::CONTROL_NAME;
 use idem_wal::recovery::{Finding, FindingKind, Ignore, JudgeOptions, Judgement, Verdict, judge};
 use idem_wal::storage::Storage;
 
 pub(crate) use self::args::Args;
+use self::report::Report;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Out};
 use crate::progress::Meter;
 use crate::store;
 use crate::view::View;
+use crate::vouched;
 
 /// Judges and prints. A closed pipe changes nothing about the exit code: the verdict was asked for.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     let meter = Arc::new(Meter::new(true));
     let view = View::open(&args.dir, Arc::clone(&meter))?;
-    let (judgement, live) = judge_view(&view)?;
+    let (mut judgement, live) = judge_view(&view)?;
     let starts = judgement.verdict.starts();
+    let below = args
+        .deep
+        .then(|| deep::below::read(&view, &judgement.unjudged_segments));
     let deep = (args.deep && starts)
         .then(|| deep::run(&view, judgement.end_lsn, live))
         .transpose()?;
+    vouched::amend(&view, &mut judgement, args.deep);
     meter.finish();
     if args.deep && !starts {
         eprintln!("walctl: --deep was left out: there is no state to replay to");
     }
 
     let mut out = Out::stdout(!args.json);
+    let archived = is_archived(&args.dir);
+    let report = Report {
+        dir: &args.dir,
+        judgement: &judgement,
+        live,
+        archived,
+        deep: deep.as_ref(),
+        below: below.as_ref(),
+    };
     output::printed(if args.json {
-        report::json(&mut out, &judgement, live, deep.as_ref())
+        report::json(&mut out, &report)
     } else {
-        report::human(&mut out, &judgement, live, deep.as_ref())
+        report::human(&mut out, &report)
     })?;
+    if archived {
+        say_what_it_is(&args.dir, &judgement);
+    }
     if judgement.verdict == Verdict::New {
         // A mistyped path looks the same as a directory that waits for its first server.
         eprintln!("walctl: {}: there is no log here", args.dir.display());
@@ -60,6 +81,26 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     })
 }
 
+/// Whether it is a history in a store. A manifest that is damaged is one all the same.
+fn is_archived(dir: &Path) -> bool {
+    let is_there = |name| std::fs::symlink_metadata(dir.join(name)).is_ok();
+    is_there(store::MANIFEST_NAME) && !is_there(CONTROL_NAME)
+}
+
+/// An archived log reads like a data directory, and is none: the checksums that vouch for its files are in the manifest, and
+/// the way to a server leads over a restore.
+fn say_what_it_is(dir: &Path, judgement: &Judgement) {
+    let store = dir.parent().filter(|parent| !parent.as_os_str().is_empty());
+    let (dir, store) = (dir.display(), store.unwrap_or(Path::new(".")).display());
+    eprintln!(
+        "walctl: {dir}: this is an archived log, and no server starts in it\n\
+         walctl: to compare every file with its checksum: walctl archive DIR --into {store} --check, where DIR is the data \
+         directory\n\
+         walctl: to make a data directory of it: walctl restore --from {dir} --into NEW --to-lsn {}",
+        judgement.end_lsn
+    );
+}
+
 fn judge_view(view: &View) -> Result<(Judgement, bool), Failure> {
     let mut live = view.is_live()?;
     loop {
@@ -69,6 +110,7 @@ fn judge_view(view: &View) -> Result<(Judgement, bool), Failure> {
             live,
         };
         let mut judgement = judge(view, &options, &mut Ignore);
+        vouched::amend(view, &mut judgement, false);
         if !live && judgement.verdict != Verdict::Clean && view.is_live()? {
             live = true;
             continue;

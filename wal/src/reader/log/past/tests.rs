@@ -190,3 +190,58 @@ fn a_newer_format_is_not_passed() {
         assert_eq!((read.check_sum("newer"), read.gaps.len()), (segments[1].0, 0));
     });
 }
+
+#[test]
+fn what_cannot_be_read_is_passed_segment_by_segment() {
+    let (disk, end, _) = world();
+    let names: Vec<(Lsn, String)> = see_log(&disk)
+        .iter()
+        .map(|(first, _)| (*first, segment_name(*first)))
+        .collect();
+    for mask in 0..1_u32 << names.len() {
+        let bad = |index: usize| mask & (1 << index) != 0;
+        let disk = SimDisk::from_image(&disk.image());
+        for (index, (_, name)) in names.iter().enumerate() {
+            if bad(index) {
+                disk.fail_reads(Dir::Wal, name);
+            }
+        }
+        let storage = disk.storage();
+        let mut reader = LogReader::open(&storage, Lsn::ZERO).unwrap();
+        let mut read = Read::default();
+        let mut files = Vec::new();
+        loop {
+            match reader.next_step() {
+                Ok(LogStep::Frame { file, frame }) => {
+                    let records = frame_records(file, frame).map(|record| (record.raw.lsn, record.raw.end()));
+                    read.records.extend(records);
+                }
+                Ok(LogStep::Removed { .. }) => panic!("nothing is removed here"),
+                Ok(LogStep::End { .. }) => break,
+                Err(error) => {
+                    let passed = reader.pass_unreadable(&error).unwrap().unwrap();
+                    assert!(passed.gap.error.is_some());
+                    files.push(passed.gap.file.clone());
+                    if passed.gap.from < passed.gap.to {
+                        read.gaps.push((passed.gap.from, passed.gap.to));
+                    }
+                    assert_eq!(passed.follows, passed.gap.file != names[names.len() - 1].1);
+                    if !passed.follows {
+                        break;
+                    }
+                }
+            }
+        }
+        let expected: Vec<&String> = (0..names.len())
+            .filter(|index| bad(*index))
+            .map(|index| &names[index].1)
+            .collect();
+        assert_eq!(files.iter().collect::<Vec<_>>(), expected, "{mask:b}");
+        let last = if bad(names.len() - 1) {
+            names[names.len() - 1].0
+        } else {
+            end
+        };
+        assert_eq!(read.check_sum(&format!("{mask:b}")), last);
+    }
+}

@@ -8,18 +8,22 @@ mod random;
 
 use std::collections::BTreeMap;
 use std::io;
+use std::path::Path;
 
 use idem_protocol::ClusterId;
 use idem_protocol::wal::SegmentHeader;
-use idem_wal::recovery::Row;
+use idem_wal::recovery::{REPAIR_MARK, Row};
 use idem_wal::storage::Dir;
+use idem_wal::storage::durable::replace_file;
 use idem_wal::storage::sim::{SimDisk, SimStorage};
 
 use self::damage::damaged;
 use self::log::{empty, frames, header, log, newest, segments, start, used, verdict, written};
-use super::execute::{self, CONTROL_AFTER, UNFINISHED, Vault, copy_name};
-use super::loss;
+use super::execute::{self, CONTROL_AFTER, Vault, copy_name};
+use super::loss::{self, Loss};
 use super::plan::{Change, Kind, Plan, Proposal, promised, propose};
+use super::report::Proposed;
+use super::{lines, resume};
 
 const NODE: [u8; 16] = [0xab; 16];
 
@@ -41,10 +45,18 @@ impl Vault for OtherDisk {
     fn adopt(&self, _: Dir, _: &str) -> io::Result<()> {
         Err(io::ErrorKind::CrossesDevices.into())
     }
+
+    fn mark(&self) -> Vec<u8> {
+        resume::mark(Path::new("/backup"))
+    }
 }
 
 fn plan(disk: &SimDisk) -> Result<Plan, String> {
-    match propose(&disk.storage(), &verdict(disk), NODE).unwrap() {
+    plan_after(disk, false)
+}
+
+fn plan_after(disk: &SimDisk, was_begun: bool) -> Result<Plan, String> {
+    match propose(&disk.storage(), &verdict(disk), was_begun, NODE).unwrap() {
         Proposal::Plan(plan) => Ok(*plan),
         Proposal::Advice(advice) => Err(advice),
         Proposal::Nothing => Err("nothing".to_owned()),
@@ -52,15 +64,49 @@ fn plan(disk: &SimDisk) -> Result<Plan, String> {
 }
 
 fn secure(disk: &SimDisk, vault: &OtherDisk, plan: &Plan) {
+    let judgement = verdict(disk);
+    let mut manifest = Vec::new();
+    let proposed = Proposed {
+        dir: Path::new("/data"),
+        judgement: &judgement,
+        proposal: &Proposal::Plan(Box::new(plan.clone())),
+        loss: &Loss::default(),
+        elsewhere: None,
+        needed_bytes: 0,
+        available_bytes: None,
+        is_wanted: true,
+    };
+    lines::plan(&mut manifest, &proposed).unwrap();
     execute::secure(
         &disk.storage(),
         vault,
-        &verdict(disk),
+        &judgement,
         &plan.changes,
         b"undo",
-        b"{}",
+        &manifest,
     )
     .unwrap();
+}
+
+/// What a temporary of the mark is called here: on a real disk it is in the backup.
+const MARK_PART: &str = "control.mark";
+
+/// The mark, which is there as a whole or not at all.
+fn mark(disk: &SimDisk, vault: &OtherDisk) -> Result<(), execute::Trouble> {
+    replace_file(&disk.storage(), Dir::Root, REPAIR_MARK, MARK_PART, &vault.mark()).map_err(|error| {
+        execute::Trouble {
+            what: REPAIR_MARK.to_owned(),
+            source: error.into_io(),
+        }
+    })
+}
+
+/// The mark and the changes.
+fn carry_out(disk: &SimDisk, vault: &OtherDisk, changes: &[Change]) -> Result<usize, execute::Trouble> {
+    let mut made = 0;
+    mark(disk, vault)?;
+    execute::carry_out(&disk.storage(), vault, changes, &mut |_| made += 1)?;
+    Ok(made)
 }
 
 type Contents = BTreeMap<(Dir, String), Vec<u8>>;
@@ -76,11 +122,20 @@ fn contents(disk: &SimDisk) -> Contents {
 fn undo(disk: &SimDisk, backup: &SimDisk, plan: &Plan) {
     for change in plan.changes.iter().rev() {
         match change {
-            Change::Control { .. } => match backup.bytes(Dir::Root, "control") {
-                Some(bytes) => disk.put(Dir::Root, "control", &bytes),
-                None => drop(disk.remove(Dir::Root, "control")),
-            },
-            Change::Move { dir, name, .. } => disk.put(*dir, name, &backup.bytes(*dir, name).unwrap()),
+            Change::Control { .. } => {
+                for name in ["control", "control.tmp", "control.spare"] {
+                    match backup.bytes(Dir::Root, name) {
+                        Some(bytes) => disk.put(Dir::Root, name, &bytes),
+                        None => drop(disk.remove(Dir::Root, name)),
+                    }
+                }
+            }
+            Change::Move { dir, name, .. } => {
+                // One that was not moved yet, nor copied, is where it was.
+                if let Some(bytes) = backup.bytes(*dir, name) {
+                    disk.put(*dir, name, &bytes);
+                }
+            }
             Change::Header { name, .. } | Change::Cut { name, .. } => {
                 let offset = match change {
                     Change::Cut { offset, .. } => usize::try_from(*offset).unwrap(),
@@ -91,24 +146,30 @@ fn undo(disk: &SimDisk, backup: &SimDisk, plan: &Plan) {
             }
         }
     }
+    disk.remove(Dir::Root, REPAIR_MARK);
 }
 
 /// Finds the plan, carries it out, and looks at everything that was said of it.
 fn check(what: &str, disk: &SimDisk) -> (Plan, loss::Loss) {
-    let before = contents(disk);
+    let (before, all_before) = (contents(disk), disk.contents());
     let judged = verdict(disk);
     let plan = plan(disk).unwrap_or_else(|advice| panic!("{what}: {advice}"));
     assert!(contents(disk) == before, "{what}: looking changed something");
-    let lost = loss::read(&disk.storage(), &plan.cuts, promised(&judged)).unwrap();
+    let lost = loss::read(
+        &disk.storage(),
+        &plan.cuts,
+        promised(&judged),
+        judged.is_cut_short(),
+    )
+    .unwrap();
 
     let backup = empty();
     let vault = OtherDisk(backup.storage());
     secure(disk, &vault, &plan);
     assert!(contents(disk) == before, "{what}: the backup changed something");
-    let mut made = 0;
-    execute::carry_out(&disk.storage(), &vault, &plan.changes, &mut |_| made += 1).unwrap();
+    let made = carry_out(disk, &vault, &plan.changes).unwrap();
     assert_eq!(made, plan.changes.len());
-    assert!(!backup.names(Dir::Root).contains(&UNFINISHED.to_owned()));
+    assert!(!disk.names(Dir::Root).contains(&REPAIR_MARK.to_owned()));
     assert_eq!(
         backup.bytes(Dir::Root, CONTROL_AFTER),
         disk.bytes(Dir::Root, "control"),
@@ -162,7 +223,7 @@ fn check(what: &str, disk: &SimDisk) -> (Plan, loss::Loss) {
     let back = SimDisk::from_image(&disk.image());
     undo(&back, &backup, &plan);
     assert!(
-        contents(&back) == before,
+        back.contents() == all_before,
         "{what}: the backup does not give everything back"
     );
     (plan, lost)
@@ -318,6 +379,7 @@ fn without_space_for_the_backup_nothing_is_changed() {
             continue;
         }
         disk.set_space(Some(0));
+        disk.put(Dir::Root, REPAIR_MARK, &vault.mark());
         execute::carry_out(&disk.storage(), &vault, &plan.changes, &mut |_| {}).unwrap();
         assert_eq!(verdict(&disk).end_lsn, plan.after.end_lsn, "{what}");
     }

@@ -1,4 +1,5 @@
-//! `--deep`: replays the kept log, and judges what a reader of bytes cannot see.
+//! `--deep`: replays the kept log, and judges what a reader of bytes cannot see. Also reads what the verdict leaves out
+//! ([`below`]).
 //!
 //! * Each transition of an IDEM key has to be one that a server writes in the state that the records before it made
 //!   ([`order`]). Judged is what lies behind the base: lsn 0, or the end of the oldest good snapshot that the kept log
@@ -7,6 +8,7 @@
 //!
 //! Memory is that of one state at a time, as in a start, and of at most [`SHOWN_MAX`] findings.
 
+pub(super) mod below;
 mod order;
 
 use idem_engine::digest::Digest;
@@ -15,6 +17,7 @@ use idem_protocol::{Lsn, UnixMs};
 use idem_wal::reader::{LogReader, LogStep, frame_records, snapshot};
 use idem_wal::storage::{Dir, Storage};
 
+pub(super) use self::below::Below;
 use crate::chain;
 use crate::exit::Failure;
 use crate::line;
@@ -124,7 +127,8 @@ enum Attempt {
 
 /// Replays once.
 fn attempt(view: &View, end: Lsn, floor: Floor) -> Result<Attempt, Failure> {
-    let chain = chain::read(view).map_err(Failure::io("reading the headers of the segments"))?;
+    // Of a segment that cannot be read, the verdict or what was read below it speaks.
+    let chain = chain::read_what_can_be(view).map_err(Failure::io("reading the headers of the segments"))?;
     let Some(first) = chain.first() else {
         return Ok(Attempt::Done(Deep::default()));
     };
@@ -251,12 +255,16 @@ fn load(view: &View, start: Lsn, end: Lsn) -> Result<Option<(State, String)>, Fa
 
 type Step<'a> = dyn FnMut(&mut State, &idem_wal::reader::LogRecord<'_>, &idem_protocol::wal::Record<'_>) + 'a;
 
-/// Hands out the records from where `state` stands to `end`; false when some of them are not there any more.
+/// Hands out the records from where `state` stands to `end`; false when some of them are not there any more, or cannot be
+/// read: where a start reads, that is the verdict's to say, and elsewhere a finding.
 fn replay(view: &View, state: &mut State, end: Lsn, step: &mut Step<'_>) -> Result<bool, Failure> {
     let from = state.lsn();
     let mut reader = LogReader::open(view, from).map_err(Failure::io("listing the log"))?;
     while state.lsn() < end {
-        match reader.next_step().map_err(Failure::io("reading the log"))? {
+        let Ok(read) = reader.next_step() else {
+            return Ok(false);
+        };
+        match read {
             LogStep::Frame { file, frame } => {
                 for record in frame_records(file, frame) {
                     if record.raw.lsn < from || record.raw.end() > end {
