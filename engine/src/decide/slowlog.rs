@@ -1,4 +1,7 @@
 //! `SLOWLOG`: the commands that took long ([`slowlog`](crate::slowlog)).
+//!
+//! An entry shows keys and values, and its command may have been noted before its record is on disk. So `GET` waits for all
+//! that was appended, as a look at the whole database does. `LEN` says how many there are and waits for nothing.
 
 use idem_protocol::command::args::parse_i64_in;
 use idem_protocol::command::errors::Text;
@@ -14,13 +17,14 @@ use crate::slowlog::SlowCommand;
 /// Commands shown when no count is given.
 const SHOWN: i64 = 10;
 
-pub(super) fn decide<'c: 'k, 'k>(call: Call<'c>, view: &View<'k>) -> Decided<'c, 'k> {
+pub(super) fn decide<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided<'c, 'k> {
     let log = view.monitoring().slowlog();
     // What a transaction asked for before this is as good as done.
     let forgotten = view.deeds().contains(&Deed::ResetSlowlog);
     let kept = if forgotten { 0 } else { log.len() };
     Ok(Decision::reply(match call.subcommand() {
         Some(SubcommandId::SlowlogGet) => {
+            view.depend_on_everything();
             let wanted = wanted(call)?.map_or(kept, |wanted| wanted.min(kept));
             Reply::Array(log.iter().take(wanted).map(entry).collect())
         }

@@ -84,6 +84,22 @@ fn slow_commands_are_shown() {
     assert_eq!(world.node.slow_from_usec(), Some(0));
 }
 
+/// An entry shows a key and a value: nobody reads it before the disk has what its command wrote.
+#[test]
+fn a_slow_command_is_shown_when_it_is_on_disk() {
+    let mut world = World::new(Durability::Always);
+    let written = world.line("SET k secret").depends_on;
+    assert!(written.get() > 0);
+    slow(&mut world, &[b"SET", b"k", b"secret"], 10_000);
+    let shown = world.line("SLOWLOG GET");
+    assert!(shown.text().contains("secret"));
+    assert_eq!(shown.depends_on, written);
+    assert_eq!(world.line("SLOWLOG LEN").depends_on.get(), 0);
+    for command in ["LATENCY LATEST", "LATENCY DOCTOR"] {
+        assert_eq!(world.line(command).depends_on.get(), 0, "{command}");
+    }
+}
+
 #[test]
 fn slow_moments_are_shown() {
     let mut world = World::new(Durability::Always);
