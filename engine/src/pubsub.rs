@@ -40,6 +40,10 @@ pub const SUBSCRIPTIONS_BYTES_MAX: usize = 16 << 20;
 /// channel of every message, while everybody waits. More than the clients that `maxclients` lets in by default.
 pub const PATTERNS_MAX: usize = 16_384;
 
+/// Steps that holding one name against patterns may take, while everybody waits: at most a tenth of a second. See
+/// [`PubSub::matching_steps`].
+pub const MATCHING_STEPS_MAX: usize = 64 << 20;
+
 /// What a subscription takes beside its name, in bytes: its entry in two ordered maps, half full, and a number.
 const SUBSCRIPTION_BYTES: usize = 256;
 /// What the first channel or the first pattern of a connection takes beside that: sets of their own.
@@ -142,6 +146,19 @@ impl Ids {
     }
 }
 
+/// Units of a pattern that may be held against each byte of a channel, at the most: those from its first star on. What
+/// stands in front of that is held against the beginning, once. A star that is meant as a byte counts as one, too.
+pub(crate) fn starred(pattern: &[u8]) -> usize {
+    let star = pattern.iter().position(|byte| *byte == b'*');
+    star.map_or(0, |star| pattern.len() - star)
+}
+
+/// Steps that holding a name of `len` bytes against a pattern takes at the most, for a pattern with so many
+/// [`starred`] units.
+pub(crate) fn steps(len: usize, starred: usize) -> usize {
+    len.saturating_mul(starred.min(len))
+}
+
 #[derive(Clone, Debug)]
 struct Pattern {
     glob: Glob,
@@ -176,6 +193,8 @@ impl Listener {
 pub struct PubSub {
     channels: BTreeMap<Name, Ids>,
     patterns: BTreeMap<Name, Pattern>,
+    /// How many of the patterns have a star, and the sum of what is [`starred`] in them.
+    stars: (usize, usize),
     listeners: BTreeMap<u64, Listener>,
 }
 
@@ -189,6 +208,11 @@ pub struct Publication {
 }
 
 impl Publication {
+    /// Bytes of channel and message.
+    pub fn bytes(&self) -> usize {
+        self.channel.len() + self.message.len()
+    }
+
     /// The message as its receivers read it: those of the channel for `None`, those of a pattern otherwise.
     pub fn encode(&self, pattern: Option<&[u8]>, protocol: Protocol) -> Vec<u8> {
         let (channel, message) = (Reply::Bulk(&self.channel), Reply::Bulk(&self.message));
@@ -247,6 +271,15 @@ impl PubSub {
     /// How many are subscribed to this channel by its name.
     pub fn subscribers(&self, channel: &[u8]) -> usize {
         self.channels.get(channel).map_or(0, |ids| ids.0.len())
+    }
+
+    /// Steps that holding a channel against all patterns takes at the most: for each byte of it, each pattern from its star
+    /// on, but never more of that than the channel is long. Patterns without a star cost their own length, whatever the
+    /// channel's, and are not counted.
+    pub fn matching_steps(&self, channel: &[u8]) -> usize {
+        let (patterns, units) = self.stars;
+        let len = channel.len();
+        len.saturating_mul(units.min(patterns.saturating_mul(len)))
     }
 
     /// A message to be delivered, and the number of its receivers; no message when nobody is there for it: then it is
@@ -324,9 +357,14 @@ impl PubSub {
         match topic {
             Topic::Channel => self.channels.entry(shared).or_default().insert(session.id),
             Topic::Pattern => {
-                let new = || Pattern {
-                    glob: Glob::new(name, false),
-                    ids: Ids::default(),
+                let stars = &mut self.stars;
+                let new = || {
+                    let units = starred(name);
+                    *stars = (stars.0 + usize::from(units > 0), stars.1 + units);
+                    Pattern {
+                        glob: Glob::new(name, false),
+                        ids: Ids::default(),
+                    }
                 };
                 self.patterns
                     .entry(shared)
@@ -382,6 +420,8 @@ impl PubSub {
                 pattern.ids.remove(session.id);
                 if pattern.ids.0.is_empty() {
                     self.patterns.remove(name);
+                    let units = starred(name);
+                    self.stars = (self.stars.0 - usize::from(units > 0), self.stars.1 - units);
                 }
             }
         }

@@ -19,7 +19,10 @@ use super::introspect::shorten;
 use super::{Call, Decided, View, bound, count, shown};
 use crate::decision::Decision;
 use crate::deed::Deed;
-use crate::pubsub::{PATTERNS_MAX, SUBSCRIPTIONS_BYTES_MAX, Topic, subscription_bytes};
+use crate::pubsub::{
+    MATCHING_STEPS_MAX, PATTERNS_MAX, PubSub, SUBSCRIPTIONS_BYTES_MAX, Topic, starred, steps,
+    subscription_bytes,
+};
 use crate::session::{Session, SessionChange};
 
 /// Names that one call may have. Each is worth a reply of its own, many times the few bytes that it was sent as, and
@@ -130,7 +133,12 @@ fn frame(topic: Topic, begins: bool, name: Reply<'_>, total: usize) -> Reply<'_>
 }
 
 pub(super) fn publish<'c: 'k, 'k>(call: Call<'c>, view: &View<'k>) -> Decided<'c, 'k> {
-    let (publication, receivers) = view.pubsub().publication(call.arg(1), call.arg(2));
+    let (pubsub, channel) = (view.pubsub(), call.arg(1));
+    // Before it is done: a pattern that begins with a star may be compared anew at each byte of the name.
+    if pubsub.matching_steps(channel) > MATCHING_STEPS_MAX {
+        return Err("ERR the channel's name is too long for the patterns that are subscribed to".into());
+    }
+    let (publication, receivers) = pubsub.publication(channel, call.arg(2));
     let reply = Reply::Int(count(receivers));
     Ok(match publication {
         None => Decision::reply(reply),
@@ -143,10 +151,7 @@ pub(super) fn pubsub<'c: 'k, 'k>(call: Call<'c>, view: &View<'k>) -> Decided<'c,
     let reply = match call.subcommand() {
         Some(SubcommandId::PubsubChannels) => match (call.args.get(2), call.args.len()) {
             (None, _) => Reply::Bulks(pubsub.channels().collect()),
-            (Some(pattern), 3) => {
-                let glob = Glob::new(bound::pattern(pattern)?, false);
-                Reply::Bulks(pubsub.channels().filter(|name| glob.matches(name)).collect())
-            }
+            (Some(pattern), 3) => matching(pubsub, bound::pattern(pattern)?)?,
             _ => return Err(unknown(call)),
         },
         Some(SubcommandId::PubsubNumsub) => {
@@ -162,6 +167,22 @@ pub(super) fn pubsub<'c: 'k, 'k>(call: Call<'c>, view: &View<'k>) -> Decided<'c,
         _ => return Err(errors::syntax()),
     };
     Ok(Decision::reply(reply))
+}
+
+/// The channels that match, or an error when finding out would stop everybody for long.
+fn matching<'k>(pubsub: &'k PubSub, pattern: &[u8]) -> Result<Reply<'k>, Text> {
+    let (glob, units) = (Glob::new(pattern, false), starred(pattern));
+    let (mut found, mut total) = (Vec::new(), 0_usize);
+    for name in pubsub.channels() {
+        total = total.saturating_add(steps(name.len(), units));
+        if total > MATCHING_STEPS_MAX {
+            return Err("ERR the pattern is too long for the channels that are subscribed to".into());
+        }
+        if glob.matches(name) {
+            found.push(name);
+        }
+    }
+    Ok(Reply::Bulks(found.into()))
 }
 
 /// Redis counts the arguments of PUBSUB CHANNELS itself, and says so in these words.

@@ -6,7 +6,7 @@ use idem_protocol::command::args::glob_matches;
 use idem_protocol::resp::{Args, Protocol};
 use proptest::prelude::*;
 
-use super::{PubSub, Subscriptions, Topic};
+use super::{PubSub, Subscriptions, Topic, starred};
 use crate::session::{Session, SessionChange};
 
 /// Names are few, so that they meet; some are patterns that match others, one is empty.
@@ -132,6 +132,8 @@ proptest! {
         prop_assert_eq!(pubsub.channels().collect::<BTreeSet<_>>(), names(false));
         prop_assert_eq!(pubsub.channel_count(), names(false).len());
         prop_assert_eq!(pubsub.pattern_count(), names(true).len());
+        let stars: Vec<_> = names(true).into_iter().map(starred).filter(|units| *units > 0).collect();
+        prop_assert_eq!(pubsub.stars, (stars.len(), stars.iter().sum()));
         let listeners: BTreeSet<u64> = model.0.iter().map(|(id, ..)| *id).collect();
         prop_assert_eq!(pubsub.listener_count(), listeners.len());
         for channel in NAMES {
@@ -160,6 +162,19 @@ proptest! {
         prop_assert!(pubsub.channels.is_empty() && pubsub.patterns.is_empty() && pubsub.listeners.is_empty());
         prop_assert!(sessions.iter().all(|session| session.subscriptions == Subscriptions::default()));
     }
+}
+
+#[test]
+fn a_star_makes_the_rest_of_a_pattern_cost_each_byte() {
+    let patterns = ["", "abc", "a?c", "a*", "*", "ab*cd", r"\*"];
+    let patterns = patterns.map(|pattern| starred(pattern.as_bytes()));
+    assert_eq!(patterns, [0, 0, 0, 1, 1, 3, 1]);
+    let mut pubsub = PubSub::default();
+    for pattern in ["long without a star", "a*", "*bc"] {
+        pubsub.subscribe(&mut Session::new(1), Topic::Pattern, pattern.as_bytes());
+    }
+    let steps = [0, 1, 2, 10].map(|len| pubsub.matching_steps(&vec![b'x'; len]));
+    assert_eq!(steps, [0, 2, 8, 40]);
 }
 
 /// A receiver that left between the command and the delivery gets nothing.

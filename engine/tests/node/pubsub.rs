@@ -118,3 +118,44 @@ fn different_patterns_are_bounded() {
     assert_eq!(world.node.pubsub().pattern_count(), 0);
     assert!(!world.node.pubsub().is_subscribed(1, Topic::Pattern, b"7"));
 }
+
+/// A pattern with a star may be held against each byte of a name anew: what would take too long is refused before it is
+/// begun, and only that.
+#[test]
+fn a_name_that_would_be_matched_for_seconds_is_refused() {
+    let mut world = World::new(Durability::Always).resp3();
+    let mut call = |words: &[&[u8]]| {
+        let mut out = Vec::new();
+        let now = world.now();
+        let args = idem_protocol::resp::Args::from(words);
+        let (session, log, facts) = (&mut world.session, &mut world.log, &world.facts);
+        world.node.execute(session, args, now, log, facts, &mut out);
+        world.node.take_deeds();
+        String::from_utf8_lossy(&out).into_owned()
+    };
+    let a = |count| vec![b'a'; count];
+    let star = [b"*", a(1000).as_slice(), b"b"].concat();
+    let long = "-ERR the channel's name is too long for the patterns that are subscribed to\r\n";
+    assert_eq!(call(&[b"PUBLISH", &a(1 << 20), b"m"]), ":0\r\n");
+    call(&[b"PSUBSCRIBE", &a(1000), b"a?"]);
+    assert_eq!(call(&[b"PUBLISH", &a(1 << 20), b"m"]), ":0\r\n");
+    call(&[b"PSUBSCRIBE", &star]);
+    assert_eq!(call(&[b"PUBLISH", &a(1 << 20), b"m"]), long);
+    assert_eq!(call(&[b"PUBLISH", &a(10_000), b"m"]), ":0\r\n");
+    call(&[b"PUNSUBSCRIBE", &star]);
+    assert_eq!(call(&[b"PUBLISH", &a(1 << 20), b"m"]), ":0\r\n");
+    // Many patterns with a star keep nobody from publishing to names of ordinary length.
+    let many: Vec<Vec<u8>> = (0..300)
+        .map(|i| [&star, format!("{i}").as_bytes()].concat())
+        .collect();
+    let mut words: Vec<&[u8]> = vec![b"PSUBSCRIBE"];
+    words.extend(many.iter().map(Vec::as_slice));
+    call(&words);
+    assert_eq!(call(&[b"PUBLISH", &a(400), b"m"]), ":0\r\n");
+    assert_eq!(call(&[b"PUBLISH", &a(10_000), b"m"]), long);
+    // The other way round: one pattern, and the names of all channels.
+    call(&[b"SUBSCRIBE", &a(1 << 20)]);
+    assert_eq!(call(&[b"PUBSUB", b"CHANNELS", b"a*"]).len(), (1 << 20) + 16);
+    let long = "-ERR the pattern is too long for the channels that are subscribed to\r\n";
+    assert_eq!(call(&[b"PUBSUB", b"CHANNELS", &star]), long);
+}
