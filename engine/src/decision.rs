@@ -65,6 +65,8 @@ pub enum Action {
     Snapshot,
     /// To make a snapshot and answer when it is done; the decision's own reply is not sent.
     SnapshotThenAnswer,
+    /// `CONFIG REWRITE` inside a transaction, which writes the file when it takes place, and not before.
+    RewriteConfig,
     /// To answer, and something about other connections or the server itself.
     Deed(Box<Deed>),
     /// The same, and the connection is closed behind the answer.

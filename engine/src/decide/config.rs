@@ -5,8 +5,9 @@
 //! nothing and a command that has to wait has not changed half. Between the two, in a transaction, what was asked for already
 //! counts as if it were so: `MULTI`, `CONFIG SET timeout 5`, `CONFIG GET timeout` shows 5.
 //!
-//! `REWRITE` is the one command that waits for a disk while it is decided: its answer says that the file is there, and a
-//! failover tool wants that answer within its transaction. Deciding it again does the same once more.
+//! `REWRITE` is the one command that waits for a disk while it is decided: its answer says that the file is there. Deciding
+//! it again does the same once more. A failover tool wants that answer within its transaction, where nothing may happen
+//! before all of it does: there EXEC writes the file, once for all, and puts the outcome into the replies.
 
 use idem_protocol::command::args::Glob;
 use idem_protocol::command::{SubcommandId, docs, errors};
@@ -15,15 +16,22 @@ use idem_protocol::resp::encode::Reply;
 
 use super::introspect::shorten;
 use super::{Call, Decided, View, bound};
-use crate::decision::Decision;
+use crate::decision::{Action, Decision};
 use crate::deed::Deed;
 
 pub(super) fn decide<'c: 'k, 'k>(call: Call<'c>, view: &View<'k>) -> Decided<'c, 'k> {
     match call.subcommand() {
         Some(SubcommandId::ConfigSet) => set(call.args.tail(2), view),
         Some(SubcommandId::ConfigRewrite) => {
-            view.facts().rewrite_config(view.deeds())?;
-            Ok(Decision::reply(Reply::Ok))
+            let mut action = Action::RewriteConfig;
+            if !view.is_trial() {
+                view.facts().rewrite_config(view.deeds())?;
+                action = Action::Answer;
+            }
+            Ok(Decision {
+                action,
+                ..Decision::reply(Reply::Ok)
+            })
         }
         Some(SubcommandId::ConfigResetstat) => Ok(Decision::deed(Deed::ResetStatistics, Reply::Ok)),
         Some(SubcommandId::ConfigHelp) => Ok(Decision::reply(shorten(docs::help_reply(call.route.spec)))),

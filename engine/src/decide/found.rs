@@ -113,6 +113,11 @@ impl<'k> Fields<'k> {
         }
     }
 
+    /// How many fields the transaction has named.
+    pub(super) fn changed_len(&self) -> usize {
+        self.changes.map_or(0, FieldChanges::changed_len)
+    }
+
     /// The value of a field.
     pub fn get(&self, field: &[u8]) -> Option<&'k [u8]> {
         match self.changes.and_then(|changes| changes.get(field)) {

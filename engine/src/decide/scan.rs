@@ -63,6 +63,8 @@ pub(super) fn hscan<'c: 'k, 'k>(call: Call<'c>, view: &mut View<'k>) -> Decided<
     };
     let filter = filter(call, 3, false)?;
     let mut found = Vec::new();
+    // Those that only the transaction has come with every last part.
+    view.pass_over(hash.changed_len());
     let mut visit = |(field, value)| {
         if filter.matches(field) {
             found.extend([field, value]);

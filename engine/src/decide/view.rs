@@ -73,6 +73,18 @@ impl<'k> View<'k> {
         self.state.clock
     }
 
+    /// Whether this is a command of a transaction of which nobody knows yet whether it takes place.
+    pub(super) const fn is_trial(&self) -> bool {
+        self.state.overlay.is_some()
+    }
+
+    /// Entries or fields were passed over that only this transaction shows or hides.
+    pub(super) fn pass_over(&self, count: usize) {
+        if let Some(overlay) = self.state.overlay {
+            overlay.pass_over(count);
+        }
+    }
+
     /// Who asks.
     pub const fn session(&self) -> &'k Session {
         self.state.session
@@ -265,6 +277,7 @@ impl<'k> View<'k> {
         if overlay.is_none_or(|overlay| !overlay.is_flushed(db)) {
             keyspace.sample(db, at, &mut |entry| {
                 let changed = overlay.is_some_and(|overlay| overlay.get(db, entry.key()).is_some());
+                self.pass_over(usize::from(changed));
                 if !changed && !self.ended(entry.deadline()) {
                     more = visit(Found::kept(entry));
                 }
@@ -280,6 +293,7 @@ impl<'k> View<'k> {
     fn changed_entries(&mut self, overlay: &'k Overlay, db: u8, visit: &mut dyn FnMut(Found<'k>) -> bool) {
         let keyspace = self.state.keyspace;
         for (key, changed) in overlay.keys(db) {
+            overlay.pass_over(1);
             let entry = Found::changed(key, changed, keyspace.get(db, key));
             if let Some(entry) = entry.filter(|entry| !self.ended(entry.deadline()))
                 && !visit(entry)

@@ -163,7 +163,8 @@ impl Node {
             let depends_on = self.commit_all(log, now, &records).unwrap_or(depends_on);
             self.touch(session, call, now);
             return match action {
-                Action::Answer => Outcome::Reply { depends_on },
+                // Outside of a transaction the file is written when the command is decided.
+                Action::Answer | Action::RewriteConfig => Outcome::Reply { depends_on },
                 Action::Deed(deed) => {
                     self.deeds.push(*deed);
                     Outcome::Reply { depends_on }

@@ -23,6 +23,7 @@ mod run;
 #[cfg(feature = "sabotage")]
 mod sabotage;
 mod tick;
+mod trial;
 
 use std::time::Duration;
 

@@ -44,6 +44,11 @@ impl FieldChanges {
         self.length
     }
 
+    /// How many fields were set or removed.
+    pub(crate) fn changed_len(&self) -> usize {
+        self.fields.len()
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.length == 0
     }

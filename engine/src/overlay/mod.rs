@@ -16,6 +16,7 @@
 
 mod fields;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use idem_protocol::idem::IdemState;
@@ -32,6 +33,10 @@ pub(crate) struct Overlay {
     keys: BTreeMap<u8, BTreeMap<Box<[u8]>, Changed>>,
     flushed: BTreeSet<u8>,
     all_flushed: bool,
+    /// How many entries a database will have more than the keyspace's (than none, once flushed). Only where it differs.
+    grown: BTreeMap<u8, i64>,
+    /// Entries and fields that were looked at and are here or hidden from here: work that no command has alone.
+    passed_over: Cell<u64>,
 }
 
 /// A key that was changed.
@@ -76,25 +81,26 @@ impl Overlay {
 
     /// How many entries a database of `keyspace` will have.
     pub(crate) fn len(&self, db: u8, keyspace: &Keyspace) -> u64 {
-        let flushed = self.is_flushed(db);
-        let mut length = if flushed { 0 } else { keyspace.len(db) };
-        for (key, changed) in self.keys(db) {
-            let before = !flushed && keyspace.get(db, key).is_some();
-            let after = !matches!(changed.content, Content::Gone);
-            match (before, after) {
-                (true, false) => length -= 1,
-                (false, true) => length += 1,
-                (true, true) | (false, false) => {}
-            }
-        }
-        length
+        let kept = if self.is_flushed(db) { 0 } else { keyspace.len(db) };
+        kept.saturating_add_signed(self.grown.get(&db).copied().unwrap_or(0))
+    }
+
+    /// Counts work on entries or fields that are here or hidden from here.
+    pub(crate) fn pass_over(&self, count: usize) {
+        self.passed_over
+            .set(self.passed_over.get().saturating_add(count as u64));
+    }
+
+    /// How much of it there was.
+    pub(crate) fn passed_over(&self) -> u64 {
+        self.passed_over.get()
     }
 
     /// Takes a record as the keyspace's `apply` will take it, at `time`.
     pub(crate) fn take(&mut self, keyspace: &Keyspace, time: UnixMs, db: u8, record: &Record<'_>) {
         match *record {
             Record::StringPut { key, deadline, value } => {
-                self.put(db, key, deadline, Content::String(value.into()));
+                self.put(keyspace, db, key, deadline, Content::String(value.into()));
             }
             Record::IdempotencyPut {
                 key,
@@ -104,11 +110,11 @@ impl Overlay {
                 IdemState::Pending | IdemState::Completed => {
                     let mut value = Vec::with_capacity(record.encoded_len());
                     record.encode(&mut value);
-                    self.put(db, key, deadline, Content::String(value.into()));
+                    self.put(keyspace, db, key, deadline, Content::String(value.into()));
                 }
-                IdemState::Aborted => self.put(db, key, Deadline::NONE, Content::Gone),
+                IdemState::Aborted => self.put(keyspace, db, key, Deadline::NONE, Content::Gone),
             },
-            Record::Delete { key, .. } => self.put(db, key, Deadline::NONE, Content::Gone),
+            Record::Delete { key, .. } => self.put(keyspace, db, key, Deadline::NONE, Content::Gone),
             Record::DeadlinePut { key, deadline } => self.put_deadline(keyspace, time, db, key, deadline),
             Record::HashPut {
                 key,
@@ -118,10 +124,12 @@ impl Overlay {
             Record::HashDelete { key, fields } => self.delete_fields(keyspace, time, db, key, &fields),
             Record::FlushDb => {
                 self.keys.remove(&db);
+                self.grown.remove(&db);
                 self.flushed.insert(db);
             }
             Record::FlushAll => {
                 self.keys.clear();
+                self.grown.clear();
                 self.all_flushed = true;
             }
             Record::Transaction { records } => {
@@ -133,15 +141,20 @@ impl Overlay {
         }
     }
 
-    fn put(&mut self, db: u8, key: &[u8], deadline: Deadline, content: Content) {
+    fn put(&mut self, keyspace: &Keyspace, db: u8, key: &[u8], deadline: Deadline, content: Content) {
+        let kept = !self.is_flushed(db) && keyspace.get(db, key).is_some();
+        let is_there = |content: &Content| !matches!(content, Content::Gone);
+        let after = is_there(&content);
         let changed = Changed { deadline, content };
         let keys = self.keys.entry(db).or_default();
-        match keys.get_mut(key) {
-            Some(known) => *known = changed,
+        let before = match keys.get_mut(key) {
+            Some(known) => is_there(&std::mem::replace(known, changed).content),
             None => {
                 keys.insert(key.into(), changed);
+                kept
             }
-        }
+        };
+        *self.grown.entry(db).or_default() += i64::from(after) - i64::from(before);
     }
 
     /// The changed key, taken over from the keyspace when no record named it before; `None` for what is not there at
@@ -186,7 +199,13 @@ impl Overlay {
             None => false,
         };
         if !goes_on {
-            self.put(db, key, deadline, Content::Hash(FieldChanges::new_hash()));
+            self.put(
+                keyspace,
+                db,
+                key,
+                deadline,
+                Content::Hash(FieldChanges::new_hash()),
+            );
         }
         let changed = self.keys.get_mut(&db).and_then(|keys| keys.get_mut(key));
         let changed = changed.expect("it was looked at or put just now");
@@ -207,7 +226,7 @@ impl Overlay {
         };
         fields.iter().for_each(|field| hash.remove(base, field));
         if hash.is_empty() {
-            self.put(db, key, Deadline::NONE, Content::Gone);
+            self.put(keyspace, db, key, Deadline::NONE, Content::Gone);
         }
     }
 }

@@ -374,6 +374,78 @@ fn bounded() {
     assert_eq!(world.session.memory_bytes(), 0);
 }
 
+/// What a transaction would cost everybody in one go, because its commands meet each other, is refused before it happens.
+#[test]
+fn work_is_bounded() {
+    let aborted = |world: &mut World, why: &str| {
+        let text = world.line("EXEC").text();
+        assert!(text.starts_with("-EXECABORT"), "{text}");
+        assert!(text.contains(why), "{text}");
+        check_in(world, "EXEC => -ERR EXEC without MULTI\n GET done => nil");
+    };
+    let filled = || {
+        let mut world = World::new(Durability::Always);
+        for number in 0..1500 {
+            world.line(&format!("SET key:{number} v"));
+        }
+        check_in(&mut world, "MULTI => OK\n SET done 1 => QUEUED");
+        world
+    };
+    // Names that were deleted before are passed over, one by one, each time.
+    let mut world = filled();
+    let names: Vec<String> = (0..1500).map(|number| format!("key:{number}")).collect();
+    world.line(&format!("DEL {}", names.join(" ")));
+    for _ in 0..1500 {
+        world.line("RANDOMKEY");
+    }
+    aborted(&mut world, "look too often");
+    // The number of keys is no such work.
+    let mut world = filled();
+    world.line(&format!("DEL {}", names.join(" ")));
+    for _ in 0..1500 {
+        world.line("DBSIZE");
+    }
+    let text = world.line("EXEC").text();
+    assert!(text.starts_with("[OK 1500 1 1 1"), "{text:.40}");
+    // A long value is in the record once for each command that appends to it.
+    let mut world = World::new(Durability::Always);
+    world.run(&[b"SET", b"long", &vec![b'v'; 1 << 20]]);
+    check_in(&mut world, "MULTI => OK\n SET done 1 => QUEUED");
+    for _ in 0..70 {
+        world.line("APPEND long x");
+    }
+    aborted(&mut world, "bytes of the log");
+    // Messages count for each receiver.
+    let mut world = World::new(Durability::Always);
+    for id in [2, 3] {
+        let publisher = std::mem::replace(&mut world.session, Session::new(id));
+        check_in(&mut world, "SUBSCRIBE news => [\"subscribe\" \"news\" 1]");
+        world.session = publisher;
+    }
+    check_in(&mut world, "MULTI => OK\n SET done 1 => QUEUED");
+    for _ in 0..17 {
+        let ran = world.run(&[b"PUBLISH", b"news", &vec![b'm'; 1 << 20]]);
+        assert_eq!(ran.text(), "QUEUED");
+    }
+    aborted(&mut world, "messages");
+}
+
+/// What a refusal of the whole reveals of what it looked at waits for that, as the answer of one command does.
+#[test]
+fn a_refusal_waits_for_what_it_looked_at() {
+    let mut world = World::new(Durability::Always);
+    world.run(&[b"SET", b"big", &vec![b'v'; 15 << 20]]);
+    world.settle();
+    let set = world.run(&[b"SET", b"big", &vec![b'w'; 14 << 20]]);
+    check_in(&mut world, "MULTI => OK");
+    for _ in 0..4 {
+        world.line("GET big");
+    }
+    let ran = world.line("EXEC");
+    assert!(ran.text().starts_with("-EXECABORT"), "{:.80}", ran.text());
+    assert_eq!(ran.depends_on, set.depends_on);
+}
+
 /// A session that has gone is watched for no longer; the table is empty again.
 #[test]
 fn forgotten_with_its_connection() {
