@@ -3,9 +3,15 @@
 //! Values may be strings, whole numbers, or true and false for yes and no; each goes through the very setter that the
 //! flag goes through. Tables have no meaning and are refused: a setting under a forgotten `[section]` would otherwise
 //! be one that silently is not set.
+//!
+//! It is read again by a server that runs (`CONFIG REWRITE`), while everybody waits. So only a regular file is read, and a
+//! bounded one: a pipe could be waited for forever, a device never ends.
 
+use std::fs::File;
+use std::io::{self, Read};
 use std::path::Path;
 
+use rustix::fs::{Mode, OFlags, open};
 use toml_edit::{Document, Item, Value};
 
 use super::ConfigError;
@@ -13,15 +19,45 @@ use super::absent::absent;
 use super::options::Options;
 use super::table::option;
 
+/// What a configuration file may have, in bytes: all options are a hundredth of it.
+pub const FILE_BYTES_MAX: u64 = 1 << 20;
+
 /// Reads `path` and sets in `options` what it says.
 ///
 /// # Errors
 /// The file cannot be read, is no TOML, or holds an unknown, absent, doubled or invalid option; the message names file,
 /// line and option.
 pub fn load_file(path: &Path, options: &mut Options) -> Result<(), ConfigError> {
-    let text = std::fs::read_to_string(path)
-        .map_err(|error| ConfigError::new(format!("--config: {}: {error}", path.display())))?;
+    let text =
+        read(path).map_err(|error| ConfigError::new(format!("--config: {}: {error}", path.display())))?;
     apply_text(&path.display().to_string(), &text, options)
+}
+
+/// The text of the file at `path`, or of the one that a link there leads to.
+///
+/// # Errors
+/// It cannot be read, is no regular file, is longer than [`FILE_BYTES_MAX`], or no UTF-8.
+pub(super) fn read(path: &Path) -> io::Result<String> {
+    // Without NONBLOCK opening a pipe waits for somebody to write to it.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(rustix::io::retry_on_intr(|| open(path, flags, Mode::empty()))?);
+    if !file.metadata()?.is_file() {
+        return Err(irregular());
+    }
+    let mut text = String::new();
+    // One byte more, because the length may be another one than it was a moment ago, and files of /proc say that it is zero.
+    file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text)?;
+    if u64::try_from(text.len()).unwrap_or(u64::MAX) > FILE_BYTES_MAX {
+        return Err(io::Error::other(format!(
+            "has more than {FILE_BYTES_MAX} bytes, which is no configuration"
+        )));
+    }
+    Ok(text)
+}
+
+/// The error about what is no regular file.
+pub(super) fn irregular() -> io::Error {
+    io::Error::other("is not a regular file")
 }
 
 /// [`load_file`] on the text of a file called `name`.
@@ -68,4 +104,45 @@ fn line_of(text: &str, offset: usize) -> usize {
         .filter(|byte| **byte == b'\n')
         .count()
         + 1
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::{FILE_BYTES_MAX, load_file};
+    use crate::config::Options;
+
+    /// Neither waits for a pipe, nor for the end of what has none.
+    #[test]
+    fn only_a_regular_file_of_bounded_length_is_read() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        let check = |path: &Path, expected: &str| {
+            let reason = load_file(path, &mut Options::default()).map_err(|error| error.to_string());
+            let expected = match expected {
+                "" => Ok(()),
+                _ => Err(format!("--config: {}: {expected}", path.display())),
+            };
+            assert_eq!(reason, expected);
+        };
+        mknodat(CWD, at("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        symlink("pipe", at("to-pipe")).unwrap();
+        symlink("/dev/zero", at("to-zero")).unwrap();
+        for name in ["pipe", "to-pipe", "to-zero", ""] {
+            check(&at(name), "is not a regular file");
+        }
+        let longest = usize::try_from(FILE_BYTES_MAX).unwrap();
+        std::fs::write(at("long"), "#".repeat(longest)).unwrap();
+        symlink("long", at("to-long")).unwrap();
+        check(&at("to-long"), "");
+        std::fs::write(at("longer"), "#".repeat(longest + 1)).unwrap();
+        check(
+            &at("longer"),
+            "has more than 1048576 bytes, which is no configuration",
+        );
+    }
 }

@@ -187,8 +187,8 @@ impl Configuration {
         let mut changed = self.changed.clone();
         changed.extend(configured(earlier).flat_map(Changes::iter).map(|(name, _)| name));
         let options = self.options_after(earlier);
-        let rows = changed.into_iter().filter_map(option);
-        rewrite(path, rows, &options).map_err(|reason| format!("ERR Rewriting config file: {reason}").into())
+        let rows: Vec<&OptionRow> = changed.into_iter().filter_map(option).collect();
+        rewrite(path, &rows, &options).map_err(|reason| format!("ERR Rewriting config file: {reason}").into())
     }
 
     fn options_after(&self, earlier: &[Deed]) -> Options {

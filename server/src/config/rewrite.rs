@@ -7,18 +7,23 @@
 //! The new file takes the old one's place by a rename, so that a crash leaves the one or the other whole. Before that it has
 //! been read by the reader of the start: a file that a start takes is never replaced by one that it refuses.
 //!
+//! It is made beside the old one, under that one's name with `.tmp` behind it. A kill may leave it there, and the next rewrite
+//! replaces it. Servers that share a file would write one `.tmp` together: a lock on the old file lets in one at a time.
+//!
 //! Of `config` this alone looks at the machine.
 
-use std::fs::{File, OpenOptions, metadata, remove_file, rename, set_permissions};
+use std::fs::{File, Metadata, OpenOptions, metadata, remove_file, rename, set_permissions};
 use std::io::{self, Write};
 use std::ops::Range;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, fchown};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use rustix::io::{Errno, retry_on_intr};
 use toml_edit::{Document, Item, Value};
 
 use super::ConfigError;
-use super::file::apply_text;
+use super::file::{apply_text, irregular, read};
 use super::options::Options;
 use super::size::{parse_size, spell_size};
 use super::table::{Kind, OptionRow};
@@ -32,20 +37,24 @@ const MARK: &str = "# Written by CONFIG REWRITE:";
 /// # Errors
 /// A sentence: the file cannot be read, is not one that the server would start with, or cannot be replaced. It is as it was
 /// then, unless the last step failed, the sync of its directory.
-pub fn rewrite<'r>(
-    path: &Path,
-    rows: impl Iterator<Item = &'r OptionRow>,
-    options: &Options,
-) -> Result<(), String> {
+pub fn rewrite(path: &Path, rows: &[&OptionRow], options: &Options) -> Result<(), String> {
     let about = |error: io::Error| format!("{}: {error}", path.display());
     // The file that a link leads to is the one that is replaced; the link stays one.
     let path = &path.canonicalize().map_err(about)?;
-    let text = std::fs::read_to_string(path).map_err(about)?;
-    let new = edited(&path.display().to_string(), &text, rows, options)?;
-    if new == text {
+    let new = || {
+        let text = read(path).map_err(about)?;
+        let new = edited(&path.display().to_string(), &text, rows.iter().copied(), options)?;
+        Ok::<Option<String>, String>((new != text).then_some(new))
+    };
+    // A file that needs no change may be one that must not be written.
+    if new()?.is_none() {
         return Ok(());
     }
-    replace(path, &new).map_err(about)
+    let lock = lock(path).map_err(about)?;
+    match new()? {
+        None => Ok(()),
+        Some(new) => replace(path, &new, &lock).map_err(about),
+    }
 }
 
 /// The text of the file called `name` with the values that `options` has for `rows`.
@@ -65,6 +74,9 @@ pub fn edited<'r>(
     };
     let before = read(text)?;
     let document = Document::parse(text).map_err(|error| error.to_string())?;
+    // A file from elsewhere keeps its own ends of lines.
+    let first = text.split_once('\n').map_or("", |(line, _)| line);
+    let line_end = if first.ends_with('\r') { "\r\n" } else { "\n" };
     let mut replaced: Vec<(Range<usize>, String)> = Vec::new();
     let mut appended = String::new();
     let mut written = Vec::new();
@@ -76,7 +88,7 @@ pub fn edited<'r>(
         let spelled = spell(row.kind, &value);
         match document.get(row.name).and_then(Item::span) {
             Some(place) => replaced.push((place, spelled)),
-            None => appended.push_str(&format!("{} = {spelled}\n", row.name)),
+            None => appended.push_str(&format!("{} = {spelled}{line_end}", row.name)),
         }
         written.push((row, value));
     }
@@ -88,10 +100,10 @@ pub fn edited<'r>(
     }
     if !appended.is_empty() {
         if !new.is_empty() && !new.ends_with('\n') {
-            new.push('\n');
+            new.push_str(line_end);
         }
         if !new.contains(MARK) {
-            new.push_str(&format!("\n{MARK}\n"));
+            new.push_str(&format!("{line_end}{MARK}{line_end}"));
         }
         new.push_str(&appended);
     }
@@ -121,16 +133,42 @@ fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// Puts a file with `text` in the place of the one at `path`, which has no links in it, with the owner and the mode of that.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    // A directory may be written to though the file may not; who forbade the latter meant it.
-    drop(OpenOptions::new().write(true).open(path)?);
-    let (Some(directory), Some(name)) = (path.parent(), path.file_name()) else {
+/// Opens the file at `path`, which has no links in it, for as long as it is rewritten; answers an error while another process
+/// does that.
+fn lock(path: &Path) -> io::Result<File> {
+    if !metadata(path)?.is_file() {
+        return Err(irregular());
+    }
+    // Write access is what is wanted of a file that is replaced: a directory may be written to though the file may not, and
+    // who forbade the latter meant it. A pipe is not waited for.
+    let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = File::from(retry_on_intr(|| open(path, flags, Mode::empty()))?);
+    let other = || io::Error::other("another process is writing it");
+    // Not every file system has locks; without them one server's file is as safe as with them.
+    if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(Errno::WOULDBLOCK) {
+        return Err(other());
+    }
+    // Replaced between the two steps: the lock is one of a file that is gone.
+    let identity = |file: &Metadata| (file.dev(), file.ino());
+    if identity(&file.metadata()?) != identity(&metadata(path)?) {
+        return Err(other());
+    }
+    Ok(file)
+}
+
+/// Where the new file is made.
+fn temporary(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".tmp");
+    name.into()
+}
+
+/// Puts a file with `text` in the place of the one at `path`, which is `_locked`, with the owner and the mode of that.
+fn replace(path: &Path, text: &str, _locked: &File) -> io::Result<()> {
+    let Some(directory) = path.parent() else {
         return Err(io::ErrorKind::InvalidInput.into());
     };
-    let mut temporary = name.to_owned();
-    temporary.push(format!(".{}.tmp", std::process::id()));
-    let temporary = directory.join(temporary);
+    let temporary = temporary(path);
     let placed = write_like(path, &temporary, text).and_then(|()| rename(&temporary, path));
     if let Err(error) = placed {
         // Where not even this succeeds, what is left is a file that nobody reads.
@@ -144,7 +182,7 @@ fn replace(path: &Path, text: &str) -> io::Result<()> {
 fn write_like(old: &Path, new: &Path, text: &str) -> io::Result<()> {
     match remove_file(new) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        // One of an earlier process with the same number that was killed at this point.
+        // One of a server that was killed at this point.
         Ok(()) | Err(_) => {}
     }
     let like = metadata(old)?;
@@ -163,9 +201,22 @@ fn write_like(old: &Path, new: &Path, text: &str) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use super::edited;
+    use std::fs::{create_dir, write};
+    use std::path::Path;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
+
+    use super::{edited, lock, rewrite};
     use crate::config::Options;
     use crate::config::table::{OPTIONS, option};
+
+    /// Writes `timeout = 5` into the file at `path`.
+    fn rewritten(path: &Path) -> Result<(), String> {
+        let mut options = Options::default();
+        let row = option("timeout").unwrap();
+        (row.set)(&mut options, "5").unwrap();
+        rewrite(path, &[row], &options)
+    }
 
     /// `text` with these options changed to these values.
     fn check(text: &str, changes: &[(&str, &str)], expected: &str) {
@@ -223,6 +274,51 @@ mod tests {
             &[("maxclients", "7"), ("timeout", "6")],
             "\n# Written by CONFIG REWRITE:\ntimeout = 6\nmaxclients = 7\n",
         );
+        check(
+            "# mine\r\nport = 1",
+            &[("maxmemory", "1000"), ("maxclients", "5")],
+            "# mine\r\nport = 1\r\n\r\n# Written by CONFIG REWRITE:\r\nmaxmemory = 1000\r\nmaxclients = 5\r\n",
+        );
+    }
+
+    /// What a killed server left beside it, even longer than what comes.
+    #[test]
+    fn what_a_kill_left_is_replaced() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("f.toml");
+        write(&path, "timeout = 1\n").unwrap();
+        write(dir.path().join("f.toml.tmp"), "timeout = 70000\n#").unwrap();
+        rewritten(&path).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "timeout = 5\n");
+        let names = std::fs::read_dir(dir.path()).unwrap();
+        let names: Vec<_> = names.map(|entry| entry.unwrap().file_name()).collect();
+        assert_eq!(names, ["f.toml"]);
+    }
+
+    /// None of these is waited for, and none is touched.
+    #[test]
+    fn what_is_no_file_of_ours_is_refused_in_words() {
+        let dir = tempfile::tempdir().unwrap();
+        let check = |name: &str, expected: &str| {
+            let refused = rewritten(&dir.path().join(name)).unwrap_err();
+            assert!(refused.ends_with(expected), "{name}: {refused}");
+        };
+        let at = |name: &str| dir.path().join(name);
+        mknodat(CWD, at("pipe"), FileType::Fifo, Mode::RWXU, 0).unwrap();
+        check("pipe", "pipe: is not a regular file");
+        let of_pipe = lock(&at("pipe")).unwrap_err().to_string();
+        assert_eq!(of_pipe, "is not a regular file");
+        create_dir(at("dir")).unwrap();
+        check("dir", "dir: is not a regular file");
+        std::os::unix::fs::symlink("/dev/zero", at("zero")).unwrap();
+        check("zero", "zero: is not a regular file");
+        write(at("long"), "#".repeat((1 << 20) + 1)).unwrap();
+        check("long", "has more than 1048576 bytes, which is no configuration");
+        write(at("locked"), "timeout = 1\n").unwrap();
+        let locked = lock(&at("locked")).unwrap();
+        check("locked", "locked: another process is writing it");
+        drop(locked);
+        rewritten(&at("locked")).unwrap();
     }
 
     /// In whatever spelling, and also when saying nothing says it.
