@@ -29,7 +29,15 @@ pub struct Counters {
 
 /// The codes that errors begin with here, in the order in which INFO shows them; `ERR` is also everything else's. A text
 /// may hold bytes of a client, but its first word never does: the set is closed, and what is counted is bounded by it.
-pub const ERROR_CODES: [&str; 6] = ["ERR", "MISCONF", "NOPROTO", "NOTBUSY", "OOM", "WRONGTYPE"];
+pub const ERROR_CODES: [&str; 7] = [
+    "ERR",
+    "EXECABORT",
+    "MISCONF",
+    "NOPROTO",
+    "NOTBUSY",
+    "OOM",
+    "WRONGTYPE",
+];
 
 /// One of [`ERROR_CODES`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

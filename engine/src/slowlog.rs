@@ -142,7 +142,14 @@ fn shortened(args: Args<'_>) -> Vec<Vec<u8>> {
 fn is_secret(args: Args<'_>, index: usize) -> bool {
     let named = |at: usize, word| args.get(at).is_some_and(|argument| is(argument, word));
     let behind_auth = |from: usize| (index.saturating_sub(2).max(from)..index).any(|at| named(at, "AUTH"));
-    (named(0, "AUTH") && index > 0) || (named(0, "HELLO") && behind_auth(1))
+    // Of options, the value behind a name of Redis's or ours that says so: also one that is refused was sent.
+    let password = |at: usize| {
+        ["requirepass", "masterauth", "primaryauth"]
+            .iter()
+            .any(|word| named(at, word))
+    };
+    let option = named(0, "CONFIG") && named(1, "SET") && index > 2 && password(index - 1);
+    (named(0, "AUTH") && index > 0) || (named(0, "HELLO") && behind_auth(1)) || option
 }
 
 #[cfg(test)]
@@ -210,6 +217,10 @@ mod tests {
             (
                 "hello 3 SETNAME x auth me hunter2",
                 "hello 3 SETNAME x auth (redacted) (redacted)",
+            ),
+            (
+                "config set timeout 1 RequirePass hunter2",
+                "config set timeout 1 RequirePass (redacted)",
             ),
             ("SET AUTH me", "SET AUTH me"),
         ] {

@@ -42,7 +42,7 @@ impl Node {
             Ok(route) => route,
             Err(text) => {
                 session.last_command = command::lookup(args.name()).map(|spec| spec.name);
-                if session.transaction.is_some() && args.name().eq_ignore_ascii_case(b"exec") {
+                if args.name().eq_ignore_ascii_case(b"exec") {
                     // An end that is spelled wrongly is one all the same.
                     self.leave_transaction(session);
                     let text = text.strip_prefix("ERR ").unwrap_or(&text);

@@ -193,12 +193,11 @@ impl Trial {
 
     /// Nothing of it takes place. What it looked at before that became clear shows in the answer, which waits for it.
     pub(super) fn refused(self, session: &mut Session, why: &str) -> Trial {
-        Trial::answer(
-            session,
-            &Reply::Error(aborted(why)),
-            self.depends_on,
-            self.needs_clock,
-        )
+        let reply = Reply::Error(aborted(why));
+        let mut trial = Trial::answer(session, &reply, self.depends_on, self.needs_clock);
+        // Whoever watches for refused writes must not miss those of transactions.
+        trial.errors.push(ErrorCode::of(why));
+        trial
     }
 
     /// Writes the configuration file, when it was asked for: once, as the last `CONFIG REWRITE` would. The transaction has

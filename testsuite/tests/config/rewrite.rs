@@ -124,6 +124,37 @@ fn a_transaction_sets_shows_and_writes() {
     server.stop();
 }
 
+/// All or nothing holds for the file, too; and what came of writing it is answered within the transaction.
+#[test]
+fn a_transaction_that_does_not_take_place_writes_no_file() {
+    let dir = TestDir::new("config-abort", 1);
+    let (path, options) = with_file(&dir, FILE);
+    let server = Idemd::start(&dir.data(), &options);
+    let mut client = server.client();
+    let value = "v".repeat(15 << 20);
+    assert_eq!(text(&client.ask(&format!("SET big {value}"))), "OK");
+    let mut queued = |words: &[&str]| {
+        assert_eq!(text(&client.ask("MULTI")), "OK");
+        for words in words {
+            assert_eq!(text(&client.ask(words)), "QUEUED", "{words}");
+        }
+        client.ask("EXEC")
+    };
+    let config = ["CONFIG SET timeout 7", "CONFIG REWRITE"];
+    let whole: Vec<&str> = config.into_iter().chain(["GET big"; 4]).collect();
+    let refused = text(&queued(&whole));
+    assert!(refused.starts_with("EXECABORT"), "{refused}");
+    assert_eq!(read(&path), FILE, "nothing took place");
+    std::fs::remove_file(&path).expect("it is ours");
+    std::fs::create_dir(&path).expect("the directory is ours");
+    let Value::Array(replies) = queued(&config) else {
+        panic!("EXEC answers an array")
+    };
+    assert_eq!(text(&replies[0]), "OK");
+    assert!(text(&replies[1]).starts_with("ERR"), "{:?}", replies[1]);
+    server.stop();
+}
+
 #[test]
 fn a_file_that_cannot_be_rewritten_stays() {
     let dir = TestDir::new("config-refused", 1);
