@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use idem_protocol::command::errors::Text;
-use idem_protocol::command::{self, Flags};
+use idem_protocol::command::{self, CommandId, Flags};
 use idem_protocol::resp::ArgsQueue;
 use idem_protocol::resp::encode::{Reply, encode};
 use idem_protocol::wal::{RECORD_BYTES_MAX, Record, SubRecordsBuf};
@@ -20,6 +20,7 @@ use crate::decision::{Action, Effects, Scratch};
 use crate::deed::Deed;
 use crate::info::Facts;
 use crate::overlay::Overlay;
+use crate::pubsub::MATCHING_STEPS_MAX;
 use crate::session::{Session, SessionChange};
 
 /// Bytes that the replies of one transaction may have together, unless one value may be longer. A client that cannot be
@@ -57,6 +58,8 @@ pub(super) struct Trial {
     pub(super) depends_on: Lsn,
     /// Bytes that receivers of messages would get.
     messages_bytes: u64,
+    /// Work of holding channels against patterns.
+    matching_steps: usize,
     /// For each `CONFIG REWRITE`: where its reply stands, and how many deeds come before it.
     rewrites: Vec<(Range<usize>, usize)>,
 }
@@ -122,6 +125,10 @@ impl Node {
                 let all = u64::try_from(*receivers).unwrap_or(0).saturating_mul(each);
                 trial.messages_bytes = trial.messages_bytes.saturating_add(all);
             }
+            if route.spec.id == CommandId::Publish {
+                let steps = self.pubsub.matching_steps(call.arg(1));
+                trial.matching_steps = trial.matching_steps.saturating_add(steps);
+            }
             if effects.action == Action::RewriteConfig {
                 trial.rewrites.push((at..trial.replies.len(), trial.deeds.len()));
             }
@@ -141,6 +148,8 @@ impl Node {
                 format!(
                     "ERR its messages have more than {MESSAGES_BYTES_MAX} bytes, counted for each receiver"
                 )
+            } else if trial.matching_steps > MATCHING_STEPS_MAX {
+                "ERR its channels' names are too long for the patterns that are subscribed to".to_owned()
             } else if overlay.passed_over() > PASSED_OVER_MAX {
                 "ERR its commands look too often at what it has changed itself".to_owned()
             } else {
@@ -167,6 +176,7 @@ impl Trial {
             needs_clock: false,
             depends_on: Lsn::ZERO,
             messages_bytes: 0,
+            matching_steps: 0,
             rewrites: Vec::new(),
         }
     }
