@@ -119,10 +119,10 @@ fn what_cannot_be_removed_is_no_failed_snapshot() {
     client.check("SAVE", "+OK\r\n");
     client.check("SET k w", "+OK\r\n");
     client.check("SAVE", "+OK\r\n");
-    // The oldest of three snapshots is to go; a directory does not go the way a file does.
+    // The oldest of three snapshots is to go; a directory with something in it does not go the way a file does.
     let oldest = dir.path().join("snap").join(&snapshots(dir.path())[0]);
     std::fs::remove_file(&oldest).unwrap();
-    std::fs::create_dir(&oldest).unwrap();
+    std::fs::create_dir_all(oldest.join("kept")).unwrap();
     client.check("SET k x", "+OK\r\n");
     client.check("SAVE", "+OK\r\n");
     server.logged("ERROR removing what is no longer needed");
