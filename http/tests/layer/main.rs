@@ -14,6 +14,7 @@ mod concurrent;
 mod observed;
 mod outcomes;
 mod payments;
+mod protocols;
 mod replays;
 mod requests;
 mod routers;
