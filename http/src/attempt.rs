@@ -25,15 +25,10 @@ use tower_service::Service;
 
 use crate::body::capture;
 use crate::observe::Outcome;
+use crate::operation::OperationKey;
 use crate::policy::{Policy, Settings};
 use crate::problem::Problem;
 use crate::stored_response::{StoredResponse, first_answer};
-
-/// What identifies a request in the store.
-pub(crate) struct Identity {
-    pub(crate) key: String,
-    pub(crate) fingerprint: String,
-}
 
 /// An attempt that has come to an answer.
 pub(crate) struct Settled {
@@ -56,7 +51,7 @@ impl Settled {
 /// The handler's own, when it is a service that can fail: passed on as it is, and the record stays pending.
 pub(crate) async fn run<S, Inner, B>(
     policy: Arc<Policy<S>>,
-    identity: Identity,
+    operation: OperationKey,
     mut inner: Inner,
     request: Request<Full<Bytes>>,
 ) -> Result<Settled, Inner::Error>
@@ -75,7 +70,8 @@ where
             return problem(Outcome::Unavailable, Problem::StoreUnavailable);
         }
     };
-    let (key, fingerprint) = (identity.key.as_bytes(), identity.fingerprint.as_bytes());
+    let key = operation.storage_key().as_bytes();
+    let fingerprint = operation.fingerprint().as_bytes();
     let begun = policy
         .store
         .begin(key, fingerprint, owner.as_bytes(), settings.retention)

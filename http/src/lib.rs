@@ -54,6 +54,7 @@ mod fingerprint;
 mod key;
 mod layer;
 mod observe;
+mod operation;
 mod policy;
 mod problem;
 mod service;
@@ -61,5 +62,6 @@ mod stored_response;
 
 pub use key::{IDEMPOTENCY_KEY, STORAGE_PREFIX, storage_key};
 pub use layer::{Builder, IdempotencyLayer, Missing, Namespace, PrincipalFound, ScopeFound};
+pub use operation::OperationKey;
 pub use policy::{BODY_BYTES_MAX, ConfigError, FIELD_BYTES_MAX, Principal, Profile, RETENTION_MAX};
 pub use service::{IdempotencyService, ResponseFuture};

@@ -20,11 +20,12 @@ use idem_client::Store;
 use tower_service::Service;
 use tracing::Instrument;
 
-use crate::attempt::{self, Identity, Settled};
+use crate::attempt::{self, Settled};
 use crate::body::read_request;
 use crate::fingerprint::{Fingerprint, original_uri, too_long};
 use crate::key;
 use crate::observe::{Outcome, Watch};
+use crate::operation::OperationKey;
 use crate::policy::{FIELD_BYTES_MAX, Policy, Principal};
 use crate::problem::Problem;
 
@@ -129,7 +130,7 @@ where
     ResponseBody::Error: Send,
 {
     let mut watch = Watch::new(policy.settings.instrumented);
-    let (identity, request) = match accept(&policy, request).await {
+    let (operation, request) = match accept(&policy, request).await {
         Ok(accepted) => accepted,
         Err(problem) => {
             watch.settle(Outcome::Refused);
@@ -145,7 +146,7 @@ where
     let attempt = {
         let policy = Arc::clone(&policy);
         async move {
-            let settled = attempt::run(policy, identity, inner, request).await;
+            let settled = attempt::run(policy, operation, inner, request).await;
             if let Ok(Settled { outcome, .. }) = &settled {
                 watch.settle(*outcome);
             }
@@ -165,7 +166,7 @@ where
 async fn accept<S, B>(
     policy: &Policy<S>,
     request: Request<B>,
-) -> Result<(Identity, Request<Full<Bytes>>), Problem>
+) -> Result<(OperationKey, Request<Full<Bytes>>), Problem>
 where
     B: Body,
 {
@@ -194,14 +195,15 @@ where
         principal: &principal,
         scope: &scope,
     };
-    let identity = Identity {
-        key: key::storage_key(&policy.namespace, &principal, &scope, &key),
-        fingerprint: fingerprint.hex(),
-    };
+    let operation = OperationKey::new(
+        key::storage_key(&policy.namespace, &principal, &scope, &key),
+        fingerprint.hex(),
+    );
+    parts.extensions.insert(operation.clone());
     // What is stored has to suit every client that repeats the request, whatever encodings it reads. A compression layer
     // outside still sees the header.
     parts.headers.remove(ACCEPT_ENCODING);
-    Ok((identity, Request::from_parts(parts, Full::new(body))))
+    Ok((operation, Request::from_parts(parts, Full::new(body))))
 }
 
 /// Who is asking, and for whom.

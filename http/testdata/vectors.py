@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the golden vectors of storage keys, fingerprints and envelopes, from the documented layouts alone.
+"""Writes the golden vectors of storage keys, fingerprints, derived keys and envelopes, from the documented layouts alone.
 
     python3 http/testdata/vectors.py        # in the repository's directory
 """
@@ -46,6 +46,8 @@ write(
     "fingerprint-bytes.hex",
     fields(b"DELETE", b"/a%2Fb/", b"", b"", b"\x00\xff\r\n", b"n", *NOBODY, ACUTE),
 )
+
+write("derived-key.txt", fields(b"idem:http:v1:{00}", b"ff", b"bank: charge"))
 
 write(
     "envelope-full.hex",

@@ -1,10 +1,15 @@
 //! What of an answer is stored, what is sent again, and what is given back instead.
 
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
 use http::header::{
     CONTENT_LANGUAGE, CONTENT_TYPE, ETAG, LAST_MODIFIED, LOCATION, SET_COOKIE, WWW_AUTHENTICATE,
 };
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use http_body_util::Full;
+use idem_http::{OperationKey, Principal, storage_key};
 
 use crate::support::{Double, Fault, Runs, builder, marked, numbered_service, post, send};
 
@@ -42,7 +47,7 @@ async fn only_the_listed_headers_are_sent_again() {
     ];
     let (all_kept, all_dropped) = (kept.clone(), dropped.clone());
     let service = marked(builder(Double::new()), move |_| {
-        let mut response = Response::new(Full::<bytes::Bytes>::from("body"));
+        let mut response = Response::new(Full::<Bytes>::from("body"));
         for (name, value) in all_kept.iter().chain(&all_dropped) {
             response
                 .headers_mut()
@@ -83,7 +88,7 @@ async fn every_status_is_stored_errors_too() {
         let service = marked(builder(Double::new()), move |_| {
             let body = format!("answer {}", counting.started());
             let response = Response::builder().status(status).header("content-length", "77");
-            async move { response.body(Full::<bytes::Bytes>::from(body)).unwrap() }
+            async move { response.body(Full::<Bytes>::from(body)).unwrap() }
         });
         let first = send(&service, post("/", "k", "")).await;
         let again = send(&service, post("/", "k", "")).await;
@@ -154,7 +159,7 @@ async fn what_is_not_stored_is_sent_and_given_back() {
         async move {
             Response::builder()
                 .status(status)
-                .body(Full::<bytes::Bytes>::from("x"))
+                .body(Full::<Bytes>::from("x"))
                 .unwrap()
         }
     });
@@ -173,4 +178,38 @@ async fn an_abort_that_fails_does_not_hide_the_answer() {
         let (service, _) = numbered_service(builder(store.clone()).store_status(|_| false));
         assert_eq!(send(&service, post("/", "k", "")).await.status, 201);
     }
+}
+
+/// What a handler calls another system with is the same when the same request runs again, and only then.
+#[tokio::test]
+async fn a_handler_has_a_key_for_other_systems() {
+    let said = Arc::new(Mutex::new(Vec::new()));
+    let tell = said.clone();
+    // Nothing is kept, so every request runs.
+    let service = marked(builder(Double::new()).store_status(|_| false), move |request| {
+        let operation = request.extensions().get::<OperationKey>().unwrap();
+        let derived = operation.derive("bank: charge");
+        tell.lock()
+            .unwrap()
+            .push((operation.storage_key().to_owned(), derived));
+        async { Response::new(Full::<Bytes>::default()) }
+    });
+    let mut of_somebody_else = post("/", "k", "a");
+    of_somebody_else
+        .headers_mut()
+        .insert("x-user", "eve".parse().unwrap());
+    for request in [
+        post("/", "k", "a"),
+        post("/", "k", "a"),
+        post("/", "other", "a"),
+        post("/", "k", "b"),
+        of_somebody_else,
+    ] {
+        assert_eq!(send(&service, request).await.status, 200);
+    }
+    let said = said.lock().unwrap();
+    let expected = storage_key("tests", &Principal::new("test", "", "ada"), "acme", "k");
+    assert_eq!((&said[0].0, &said[0]), (&expected, &said[1]));
+    let distinct: HashSet<_> = said.iter().map(|(_, derived)| derived).collect();
+    assert_eq!(distinct.len(), 4);
 }
