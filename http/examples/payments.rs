@@ -8,10 +8,14 @@
 //! curl http://127.0.0.1:8080/runs
 //! ```
 //!
+//! SIGTERM and SIGINT (Ctrl-C) end it in order: it takes no more requests, answers those that it has, and waits for
+//! attempts whose clients are gone, all within the response timeout and 10 seconds.
+//!
 //! The login is a demonstration: it believes whatever it is told. What to copy is where it stands: outside of the layer,
 //! so that it is asked on every request and on every replay.
 
 use std::collections::BTreeMap;
+use std::future::IntoFuture;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,9 +33,14 @@ use clap::{Parser, ValueEnum};
 use idem_client::RedisStore;
 use idem_http::{IdempotencyLayer, Principal, Profile};
 use serde_json::{Value, json};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::{sleep, timeout};
 
 /// The most that `POST /big` makes: enough to be over every limit.
 const BIG_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// What an attempt needs beside its handler's time, at the end: to store its answer, and a client to read it.
+const LAST_SECONDS: Duration = Duration::from_secs(10);
 
 /// A payment service whose requests run once.
 #[derive(Parser)]
@@ -109,6 +118,7 @@ async fn serve(flags: Flags) -> Result<(), Box<dyn std::error::Error>> {
     } else {
         format!("redis://{}", flags.store)
     };
+    let response_timeout = Duration::from_millis(flags.response_timeout_ms);
     // Neither of these connects.
     let store = RedisStore::open(address.as_str())?;
     let once = IdempotencyLayer::builder(store)
@@ -129,7 +139,7 @@ async fn serve(flags: Flags) -> Result<(), Box<dyn std::error::Error>> {
         .max_request_bytes(flags.max_request)
         .max_response_bytes(flags.max_response)
         .retention(Duration::from_millis(flags.retention_ms))
-        .response_timeout(Duration::from_millis(flags.response_timeout_ms))
+        .response_timeout(response_timeout)
         .max_detached(flags.max_detached)
         .challenge(HeaderValue::from_static("Bearer"))
         .build()?;
@@ -143,7 +153,7 @@ async fn serve(flags: Flags) -> Result<(), Box<dyn std::error::Error>> {
         .route("/big", post(big))
         .route("/empty", post(empty))
         // Only what has a handler: a method that a route does not have is answered by the router.
-        .route_layer(once);
+        .route_layer(once.clone());
     let unmarked = Router::new()
         .route("/plain", post(plain))
         .route("/runs", get(runs));
@@ -154,17 +164,32 @@ async fn serve(flags: Flags) -> Result<(), Box<dyn std::error::Error>> {
         .with_state(Runs::default());
 
     let listener = tokio::net::TcpListener::bind(flags.listen).await?;
+    // Before the address is told: who knows it may send a signal.
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
     println!("listening on http://{}", listener.local_addr()?);
-    let stop = async {
-        // Without a signal to wait for it serves until it is killed.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
+    let (stop, stopping) = tokio::sync::oneshot::channel::<()>();
+    let server = axum::serve(listener, service).with_graceful_shutdown(async {
+        let _ = stopping.await;
+    });
+    let mut server = std::pin::pin!(server.into_future());
+    tokio::select! {
+        ended = &mut server => return Ok(ended?),
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+    }
+    let _ = stop.send(());
+    let end = async {
+        server.await?;
+        // An attempt whose client is gone is not the server's to wait for.
+        once.idle().await;
+        Ok(())
     };
-    axum::serve(listener, service)
-        .with_graceful_shutdown(stop)
-        .await?;
-    Ok(())
+    // Bounded: a client that does not read its answer must not hold up the end. No attempt takes longer than this.
+    match timeout(response_timeout.saturating_add(LAST_SECONDS), end).await {
+        Ok(ended) => ended,
+        Err(_) => Err("connections were still open at the end".into()),
+    }
 }
 
 /// `Authorization: Bearer TENANT:USER`. Whoever has none goes on as nobody: marked routes answer 401 themselves, in the
@@ -233,7 +258,7 @@ async fn remove(State(runs): State<Runs>, Path(id): Path<String>) -> Response {
 async fn slow(State(runs): State<Runs>, Query(query): Query<BTreeMap<String, u64>>) -> Response {
     runs.start("POST /slow");
     let ms = query.get("ms").copied().unwrap_or(1000);
-    tokio::time::sleep(Duration::from_millis(ms)).await;
+    sleep(Duration::from_millis(ms)).await;
     Json(json!({ "slept_ms": ms, "run": fresh_id() })).into_response()
 }
 

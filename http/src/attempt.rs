@@ -11,9 +11,11 @@
 //! * One BEGIN, at most one call of the handler, at most one COMPLETE: whatever fails, nothing is repeated here.
 //! * Nothing of an answer is sent before it is stored, and no failure is followed by ABORT: the handler may have acted.
 //!   The one ABORT is for an answer whose status the application does not want stored.
+//! * The inner service is asked whether it is ready only when it is to run, within the time that the handler has.
 //! * A client that goes away after BEGIN was sent changes nothing. If it did, a lost connection would leave a pending
 //!   record that nobody will complete.
 
+use std::future::poll_fn;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -48,7 +50,8 @@ impl Settled {
 /// Runs one attempt to its end.
 ///
 /// # Errors
-/// The handler's own, when it is a service that can fail: passed on as it is, and the record stays pending.
+/// The handler's own, when it is a service that can fail, or that says it will never be ready: passed on as it is, and the
+/// record stays pending.
 pub(crate) async fn run<S, Inner, B>(
     policy: Arc<Policy<S>>,
     operation: OperationKey,
@@ -96,6 +99,7 @@ where
     }
 
     let answered = tokio::time::timeout(settings.response_timeout, async {
+        poll_fn(|context| inner.poll_ready(context)).await?;
         let answer = inner.call(request).await?;
         Ok(capture(answer, settings.max_response_bytes).await)
     });
@@ -118,13 +122,13 @@ where
             response: first_answer(parts, body, marker),
         });
     }
-    let stored = match StoredResponse::of(&parts, &body) {
-        Ok(stored) => stored.encode(),
+    let (envelope, body) = match StoredResponse::of(&parts, body) {
+        Ok(stored) => stored.into_envelope(),
         Err(error) => return problem(Outcome::Failed, Problem::Answer(error)),
     };
     let completed = policy
         .store
-        .complete(key, fingerprint, owner.as_bytes(), &stored)
+        .complete(key, fingerprint, owner.as_bytes(), &envelope)
         .await;
     match completed {
         Ok(true) => Ok(Settled {

@@ -36,6 +36,28 @@ impl<S: Store> IdempotencyLayer<S> {
     }
 }
 
+impl<S> IdempotencyLayer<S> {
+    /// Waits until no attempt of this layer, its clones and its services is under way; at once when there is none.
+    ///
+    /// An attempt outlives its client, and a server that has closed its connections does not know of it. A runtime that
+    /// ends meanwhile drops it, and its key stays pending. So call this at a shutdown, after the server's and before the
+    /// runtime ends, within a bound of time: `response_timeout`, and some seconds for the store. Requests that come while
+    /// somebody waits can be answered with 503, with nothing begun. Dropping the future ends that.
+    ///
+    /// ```
+    /// # async fn example<S: idem_client::Store>(once: idem_http::IdempotencyLayer<S>) {
+    /// # use std::time::Duration;
+    /// // The server has come to its end.
+    /// if tokio::time::timeout(Duration::from_secs(40), once.idle()).await.is_err() {
+    ///     eprintln!("attempts were given up: their keys stay pending");
+    /// }
+    /// # }
+    /// ```
+    pub async fn idle(&self) {
+        self.policy.idle().await;
+    }
+}
+
 impl<S> Clone for IdempotencyLayer<S> {
     fn clone(&self) -> Self {
         IdempotencyLayer {
@@ -155,7 +177,8 @@ impl<S, N, P, C> Builder<S, N, P, C> {
     }
 
     /// Finds the authenticated subject, usually in the extensions, where the authentication outside of this layer left
-    /// it. `None`, or an empty subject: 401.
+    /// it. `None`, or an empty subject: 401. It runs before anything has begun, and a panic in it is one of the whole
+    /// request: a panic handler outside answers it.
     pub fn principal<F>(self, find: F) -> Builder<S, N, PrincipalFound, C>
     where
         F: Fn(&Parts) -> Option<Principal> + Send + Sync + 'static,
@@ -171,7 +194,7 @@ impl<S, N, P, C> Builder<S, N, P, C> {
 
     /// Finds the tenant, from the authenticated subject or from configuration; never from a header that the caller
     /// writes. What else decides about the answer without being in the fingerprint (`Accept`, a version header) belongs
-    /// here, too. At most 8192 bytes; longer or empty: 500, before anything runs.
+    /// here, too. At most 8192 bytes; longer or empty: 500, before anything runs. A panic in it is one of the whole request.
     pub fn scope<F>(self, find: F) -> Builder<S, N, P, ScopeFound>
     where
         F: Fn(&Parts) -> String + Send + Sync + 'static,
@@ -198,21 +221,23 @@ impl<S, N, P, C> Builder<S, N, P, C> {
         self
     }
 
-    /// The longest response body, 1 byte to 1 MiB. Default: 64 KiB. Each request may hold this much memory.
+    /// The longest response body, 1 byte to 1 MiB. Default: 64 KiB. While COMPLETE is under way an attempt holds its answer
+    /// more than once, in what is stored of it and in what a client of the store has to send: reckon with MEMTIMES times this.
     pub fn max_response_bytes(mut self, bytes: usize) -> Self {
         self.settings.max_response_bytes = bytes;
         self
     }
 
-    /// How long the handler has for its whole answer, the body included. Default: 30 seconds. Then it is dropped where it
-    /// awaits, and its key stays pending.
+    /// How long the handler has for its whole answer, the body included, and the time included that an inner service takes
+    /// until it is ready. Default: 30 seconds. Then it is dropped where it awaits, and its key stays pending.
     pub fn response_timeout(mut self, timeout: Duration) -> Self {
         self.settings.response_timeout = timeout;
         self
     }
 
     /// How many attempts may be under way at once. Each may outlive its client, so each takes its place before BEGIN and
-    /// keeps it until its answer is stored. Beyond that: 503, and nothing was begun. Default: 1024.
+    /// keeps it until its answer is stored. Beyond that: 503, and nothing was begun. 1 to 2^32 − 1 (2^29 − 1 where addresses
+    /// have 32 bits). Default: 1024.
     pub fn max_detached(mut self, attempts: usize) -> Self {
         self.settings.max_detached = attempts;
         self
@@ -230,13 +255,15 @@ impl<S, N, P, C> Builder<S, N, P, C> {
         self
     }
 
-    /// The header that marks a replay with `true`, or none. Default: `Idempotent-Replayed`.
+    /// The header that marks a replay with `true`, or none. Default: `Idempotent-Replayed`. One that means something else
+    /// already (what is stored, what frames an answer, cookies and the like) is refused.
     pub fn replay_header(mut self, name: Option<HeaderName>) -> Self {
         self.settings.replay_header = name;
         self
     }
 
-    /// `WWW-Authenticate` of a 401 that this layer answers. Default: none, since authentication answers its own.
+    /// `WWW-Authenticate` of a 401 that this layer answers. Default: none, since authentication outside answers its own. Set
+    /// it where requests of nobody come as far as this layer: HTTP asks for the header beside a 401.
     pub fn challenge(mut self, challenge: HeaderValue) -> Self {
         self.settings.challenge = Some(challenge);
         self

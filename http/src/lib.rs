@@ -42,6 +42,8 @@
 //! * What failed after BEGIN leaves its record pending. Nothing here deletes one, except for a status that the application
 //!   does not want stored.
 //!
+//! * What has begun goes on without its client. [`IdempotencyLayer::idle`] waits for it at a shutdown.
+//!
 //! # Deliberately absent
 //! Buffering in files, streamed answers, retries, locks that are renewed, and a default for who the caller is.
 //!

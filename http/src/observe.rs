@@ -18,7 +18,7 @@ pub(crate) enum Outcome {
     Refused,
     /// 503: crowded, or the store did not answer.
     Unavailable,
-    /// 500 after BEGIN.
+    /// 500 after BEGIN, or an attempt that was dropped.
     Failed,
 }
 
@@ -38,10 +38,11 @@ impl Outcome {
 }
 
 /// Watches one request. What it was told last is counted when it goes, so that a panic and an attempt whose client is gone
-/// are counted, too.
+/// are counted, too. A request that goes before anything was said of it has begun nothing and is not counted: its client
+/// left while it sent, a time-out outside gave up, or a closure of the application panicked.
 pub(crate) struct Watch {
     span: Option<Span>,
-    outcome: Outcome,
+    outcome: Option<Outcome>,
 }
 
 impl Watch {
@@ -49,7 +50,7 @@ impl Watch {
     pub(crate) fn new(on: bool) -> Watch {
         Watch {
             span: on.then(|| tracing::info_span!("idempotent_request", outcome = tracing::field::Empty)),
-            outcome: Outcome::Failed,
+            outcome: None,
         }
     }
 
@@ -58,16 +59,21 @@ impl Watch {
         self.span.clone().unwrap_or_else(Span::current)
     }
 
+    /// Says that an attempt begins: from here on it has failed, unless something else is said of it.
+    pub(crate) fn begin(&mut self) {
+        self.settle(Outcome::Failed);
+    }
+
     pub(crate) fn settle(&mut self, outcome: Outcome) {
-        self.outcome = outcome;
+        self.outcome = Some(outcome);
     }
 }
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        if let Some(span) = &self.span {
-            span.record("outcome", self.outcome.word());
-            metrics::counter!("idem_http_outcomes_total", "outcome" => self.outcome.word()).increment(1);
+        if let (Some(span), Some(outcome)) = (&self.span, self.outcome) {
+            span.record("outcome", outcome.word());
+            metrics::counter!("idem_http_outcomes_total", "outcome" => outcome.word()).increment(1);
         }
     }
 }

@@ -12,6 +12,8 @@ use http::request::Parts;
 use http::{HeaderName, HeaderValue, StatusCode};
 use tokio::sync::Semaphore;
 
+use crate::stored_response::can_mark;
+
 /// The longest field that is hashed into a storage key or a fingerprint, and the longest stored headers together.
 pub const FIELD_BYTES_MAX: usize = 8192;
 
@@ -20,6 +22,14 @@ pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 
 /// The longest retention, as the server has it.
 pub const RETENTION_MAX: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+/// The most places there can be: [`IdempotencyLayer::idle`](crate::IdempotencyLayer::idle) asks for all of them at once,
+/// in 32 bits.
+const PLACES_MAX: usize = if Semaphore::MAX_PERMITS < u32::MAX as usize {
+    Semaphore::MAX_PERMITS
+} else {
+    u32::MAX as usize
+};
 
 /// Who is asking, as the authentication before this layer found out.
 ///
@@ -111,8 +121,11 @@ pub enum ConfigError {
     #[error("the response timeout is zero")]
     ResponseTimeout,
     /// Without a place no handler could run.
-    #[error("max_detached is {0}; it needs 1 to {max}", max = Semaphore::MAX_PERMITS)]
+    #[error("max_detached is {0}; it needs 1 to {PLACES_MAX}")]
     MaxDetached(usize),
+    /// It is stored, frames the answer, or means something else to whoever reads it.
+    #[error("`{0}` cannot mark a replay: it means something else")]
+    ReplayHeader(HeaderName),
     /// It is written into JSON as it is.
     #[error("the base of the problem types may hold only characters of a URI")]
     ProblemBase,
@@ -176,8 +189,11 @@ impl Settings {
         if self.response_timeout.is_zero() {
             return Err(ConfigError::ResponseTimeout);
         }
-        if !(1..=Semaphore::MAX_PERMITS).contains(&self.max_detached) {
+        if !(1..=PLACES_MAX).contains(&self.max_detached) {
             return Err(ConfigError::MaxDetached(self.max_detached));
+        }
+        if let Some(name) = self.replay_header.as_ref().filter(|name| !can_mark(name)) {
+            return Err(ConfigError::ReplayHeader(name.clone()));
         }
         let of_uri = |byte: u8| byte.is_ascii_graphic() && !br#""<>\^`{|}"#.contains(&byte);
         if !self.problem_base.bytes().all(of_uri) {
@@ -221,5 +237,12 @@ impl<S> Policy<S> {
             settings,
             places,
         })
+    }
+
+    /// Waits until nothing is under way: until all places are ours at once.
+    pub(crate) async fn idle(&self) {
+        let all = u32::try_from(self.settings.max_detached).expect("checked: at most PLACES_MAX");
+        // The places are never closed. All of them go back at once.
+        drop(self.places.acquire_many(all).await);
     }
 }

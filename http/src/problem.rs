@@ -181,6 +181,9 @@ impl Problem {
             Problem::Answer(ResponseError::Headers) => {
                 "The handler ran and the headers of its response that are stored are over 8192 bytes."
             }
+            Problem::Answer(ResponseError::HeaderValues) => {
+                "The handler ran and its response has more than 255 values of headers that are stored."
+            }
             Problem::Answer(ResponseError::Broken) => {
                 "The handler ran and its response body ended in an error."
             }

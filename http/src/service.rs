@@ -3,6 +3,9 @@
 //! Method, login, key, body: the cheapest first, and nothing of the body is read for a request that is refused anyway.
 //! Then the attempt starts in a task of its own ([`attempt`](crate::attempt)), and this future only waits for it: when it
 //! is dropped, because the client is gone, the attempt goes on.
+//!
+//! The service is always ready. Whether the inner one is, only an attempt asks that has to run it: a limit inside holds up
+//! neither replays nor refusals, and a client that does not send its body occupies nothing of it.
 
 use std::fmt;
 use std::future::Future;
@@ -97,17 +100,16 @@ where
     type Error = Inner::Error;
     type Future = ResponseFuture<Inner::Error>;
 
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        self.inner.poll_ready(context)
+    /// Always ready, see the module.
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
-        // The service that was found ready is the one to call; the copy has to be asked again.
-        let copy = self.inner.clone();
-        let inner = std::mem::replace(&mut self.inner, copy);
-        let policy = Arc::clone(&self.policy);
+        // Nobody has asked ours whether it is ready, and the attempt asks its copy.
+        let answer = answer(Arc::clone(&self.policy), self.inner.clone(), request);
         ResponseFuture {
-            answer: Box::pin(answer(policy, inner, request)),
+            answer: Box::pin(answer),
         }
     }
 }
@@ -146,6 +148,7 @@ where
     let attempt = {
         let policy = Arc::clone(&policy);
         async move {
+            watch.begin();
             let settled = attempt::run(policy, operation, inner, request).await;
             if let Ok(Settled { outcome, .. }) = &settled {
                 watch.settle(*outcome);

@@ -19,8 +19,9 @@
 
 use bytes::{Buf, Bytes};
 use http::header::{
-    CONNECTION, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_TYPE, ETAG, LAST_MODIFIED, TRAILER,
-    TRANSFER_ENCODING,
+    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_RANGE,
+    CONTENT_TYPE, DATE, ETAG, LAST_MODIFIED, LOCATION, PROXY_AUTHENTICATE, RETRY_AFTER, SET_COOKIE, TE,
+    TRAILER, TRANSFER_ENCODING, UPGRADE, VARY, WWW_AUTHENTICATE,
 };
 use http::{HeaderName, HeaderValue, Response, StatusCode, response};
 use http_body_util::Full;
@@ -32,6 +33,33 @@ const VERSION: u8 = 1;
 
 /// The headers that are kept, by their number minus one.
 const KEPT: [HeaderName; 4] = [CONTENT_TYPE, CONTENT_LANGUAGE, ETAG, LAST_MODIFIED];
+
+/// Headers that mean something already, besides those that are kept. A marker of such a name would say `true` where a
+/// client reads a length, a cookie or a date, and would be taken off the first answer.
+const TAKEN: [HeaderName; 17] = [
+    ALLOW,
+    CACHE_CONTROL,
+    CONNECTION,
+    CONTENT_ENCODING,
+    CONTENT_LENGTH,
+    CONTENT_RANGE,
+    DATE,
+    LOCATION,
+    PROXY_AUTHENTICATE,
+    RETRY_AFTER,
+    SET_COOKIE,
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+    VARY,
+    WWW_AUTHENTICATE,
+];
+
+/// Whether a replay can be marked with this header.
+pub(crate) fn can_mark(name: &HeaderName) -> bool {
+    !KEPT.contains(name) && !TAKEN.contains(name)
+}
 
 /// Why stored bytes are no answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,8 +78,8 @@ pub(crate) struct StoredResponse {
 }
 
 impl StoredResponse {
-    /// Takes from an answer what is kept of it. The headers may have 8192 bytes together.
-    pub(crate) fn of(parts: &response::Parts, body: &Bytes) -> Result<StoredResponse, ResponseError> {
+    /// Takes from an answer what is kept of it. The headers may be 255 values of 8192 bytes together.
+    pub(crate) fn of(parts: &response::Parts, body: Bytes) -> Result<StoredResponse, ResponseError> {
         let mut headers = Vec::new();
         let mut bytes = 0;
         for name in KEPT {
@@ -60,13 +88,16 @@ impl StoredResponse {
                 headers.push((name.clone(), value.clone()));
             }
         }
-        if bytes > FIELD_BYTES_MAX || headers.len() > usize::from(u8::MAX) {
+        if headers.len() > usize::from(u8::MAX) {
+            return Err(ResponseError::HeaderValues);
+        }
+        if bytes > FIELD_BYTES_MAX {
             return Err(ResponseError::Headers);
         }
         Ok(StoredResponse {
             status: parts.status,
             headers,
-            body: body.clone(),
+            body,
         })
     }
 
@@ -87,6 +118,13 @@ impl StoredResponse {
         bytes.extend(length.to_be_bytes());
         bytes.extend_from_slice(&self.body);
         bytes
+    }
+
+    /// The bytes to store, and the body as a piece of them: while COMPLETE is under way there is one copy of it here.
+    pub(crate) fn into_envelope(self) -> (Bytes, Bytes) {
+        let envelope = Bytes::from(self.encode());
+        let body = envelope.slice(envelope.len() - self.body.len()..);
+        (envelope, body)
     }
 
     /// Reads what [`encode`](Self::encode) writes and nothing else. The body is not copied.
@@ -124,6 +162,10 @@ impl StoredResponse {
         if usize::try_from(length) != Ok(bytes.len()) || bytes.len() > BODY_BYTES_MAX {
             return Err(EnvelopeError::Malformed);
         }
+        // Nobody stores that. Sent as it is, its body could be read as the beginning of the next answer.
+        if has_no_body(status) && !bytes.is_empty() {
+            return Err(EnvelopeError::Malformed);
+        }
         Ok(StoredResponse {
             status,
             headers,
@@ -156,14 +198,26 @@ pub(crate) fn first_answer(
     body: Bytes,
     marker: Option<&HeaderName>,
 ) -> Response<Full<Bytes>> {
+    let closes = parts.headers.get_all(CONNECTION).iter().any(says_close);
     for name in [CONTENT_LENGTH, TRANSFER_ENCODING, TRAILER, CONNECTION] {
         parts.headers.remove(name);
+    }
+    // Not framing but a wish: the handler wants this connection to end.
+    if closes {
+        parts
+            .headers
+            .insert(CONNECTION, HeaderValue::from_static("close"));
     }
     // Whoever reads the marker relies on its absence, too.
     if let Some(marker) = marker {
         parts.headers.remove(marker);
     }
     framed(parts, body)
+}
+
+fn says_close(value: &HeaderValue) -> bool {
+    let mut options = value.as_bytes().split(|byte| *byte == b',');
+    options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"close"))
 }
 
 fn framed(mut parts: response::Parts, body: Bytes) -> Response<Full<Bytes>> {
@@ -185,7 +239,7 @@ mod tests {
             response = response.header(name, *value);
         }
         let (parts, ()) = response.body(()).unwrap().into_parts();
-        StoredResponse::of(&parts, &Bytes::copy_from_slice(body)).unwrap()
+        StoredResponse::of(&parts, Bytes::copy_from_slice(body)).unwrap()
     }
 
     fn from_hex(text: &str) -> Vec<u8> {
@@ -275,11 +329,45 @@ mod tests {
                 .header(ETAG, "e".repeat(etag))
                 .header(CONTENT_LANGUAGE, "l".repeat(language));
             let (parts, ()) = response.body(()).unwrap().into_parts();
-            StoredResponse::of(&parts, &Bytes::new())
+            StoredResponse::of(&parts, Bytes::new())
         };
         let longest = of(8190, 2).unwrap();
         assert_eq!(StoredResponse::decode(longest.encode()), Ok(longest));
         assert_eq!(of(8191, 2), Err(ResponseError::Headers));
+    }
+
+    #[test]
+    fn stored_headers_are_255_values() {
+        let of = |values: usize| {
+            let mut response = Response::builder();
+            for _ in 0..values {
+                response = response.header(CONTENT_LANGUAGE, "");
+            }
+            let (parts, ()) = response.body(()).unwrap().into_parts();
+            StoredResponse::of(&parts, Bytes::new())
+        };
+        let most = of(255).unwrap();
+        assert_eq!(StoredResponse::decode(most.encode()), Ok(most));
+        assert_eq!(of(256), Err(ResponseError::HeaderValues));
+    }
+
+    #[test]
+    fn statuses_without_a_body_have_none_in_the_store() {
+        for status in 200..=999 {
+            let read = StoredResponse::decode(answer(status, &[], b"x").encode());
+            let expected = matches!(status, 204 | 205 | 304).then_some(EnvelopeError::Malformed);
+            assert_eq!(read.err(), expected, "{status}");
+        }
+    }
+
+    #[test]
+    fn the_answer_is_a_piece_of_what_is_stored() {
+        for (stored, golden) in samples() {
+            let expected = stored.body.clone();
+            let (envelope, body) = stored.into_envelope();
+            assert_eq!((envelope.as_ref(), &body), (&from_hex(golden)[..], &expected));
+            assert!(body.is_empty() || envelope.as_ptr_range().end == body.as_ptr_range().end);
+        }
     }
 
     #[test]

@@ -5,12 +5,12 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::header::{CONTENT_ENCODING, CONTENT_RANGE, CONTENT_TYPE, ETAG};
+use http::header::{CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_RANGE, CONTENT_TYPE, ETAG};
 use http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::Full;
 
-use crate::support::{Double, Gate, RequestBody, Runs, Seen, builder, marked, post, send, soon};
+use crate::support::{Double, Gate, Runs, Seen, builder, marked, on_one_thread, post, send, soon};
 
 /// A handler's body, frame by frame.
 #[derive(Clone)]
@@ -26,6 +26,8 @@ enum Piece {
     Error,
     /// Never comes.
     Never,
+    /// Always comes, and has no bytes.
+    Endless,
     Panic,
 }
 
@@ -40,13 +42,14 @@ impl Body for Pieces {
         match self.frames.first() {
             None => return Poll::Ready(None),
             Some(Piece::Never) => return Poll::Pending,
+            Some(Piece::Endless) => return Poll::Ready(Some(Ok(Frame::data(Bytes::new())))),
             Some(_) => {}
         }
         Poll::Ready(Some(match self.frames.remove(0) {
             Piece::Data(bytes) => Ok(Frame::data(bytes)),
             Piece::Trailers => Ok(Frame::trailers(HeaderMap::new())),
             Piece::Error => Err("cut"),
-            Piece::Never => unreachable!("it stays the first"),
+            Piece::Never | Piece::Endless => unreachable!("it stays the first"),
             Piece::Panic => panic!("a body that panics"),
         }))
     }
@@ -199,6 +202,15 @@ async fn bytes_that_need_a_header_which_is_not_stored_are_refused() {
     )
     .await;
     check(with(ETAG, &"e".repeat(8193), pieces([data(1)])), 100, Err("8192")).await;
+    for (values, expected) in [(255, Ok(())), (256, Err("more than 255 values"))] {
+        let mut answer = Response::new(pieces([data(1)]));
+        for _ in 0..values {
+            answer
+                .headers_mut()
+                .append(CONTENT_LANGUAGE, HeaderValue::from_static("en"));
+        }
+        check(answer, 100, expected).await;
+    }
     check(with(ETAG, &"e".repeat(8192), pieces([data(1)])), 100, Ok(())).await;
 }
 
@@ -240,6 +252,45 @@ async fn a_handler_that_is_too_slow_is_dropped_and_not_run_again() {
     // Its place is free again.
     assert_eq!(send(&service, post("/", "other", "")).await.status, 500);
     assert_eq!(runs.count(), 2);
+}
+
+/// Frames that are always there leave nobody else the only thread: the time-out holds, and others are answered.
+#[test]
+fn a_body_without_end_is_a_timeout_too() {
+    on_one_thread(async || {
+        check(Response::new(pieces([Piece::Endless])), 100, Err("timeout")).await;
+
+        let store = Double::new();
+        let layer = builder(store.clone())
+            .response_timeout(Duration::from_millis(300))
+            .max_detached(2);
+        let service = marked(layer, |request| async move {
+            let endless = request.uri().path() == "/endless";
+            Response::new(pieces(endless.then_some(Piece::Endless)))
+        });
+        let running = tokio::spawn({
+            let service = service.clone();
+            async move { send(&service, post("/endless", "k", "")).await }
+        });
+        soon(async {
+            while store.commands().is_empty() {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await;
+        assert_eq!(send(&service, post("/", "other", "")).await.status, 200);
+        assert!(!running.is_finished());
+        assert_eq!(soon(running).await.unwrap().status, 500);
+        assert_eq!(send(&service, post("/endless", "k", "")).await.status, 409);
+        // Both places are free again.
+        let both = ["a", "b"].map(|key| {
+            let service = service.clone();
+            tokio::spawn(async move { send(&service, post("/endless", key, "")).await })
+        });
+        for one in both {
+            assert_eq!(soon(one).await.unwrap().status, 500);
+        }
+    });
 }
 
 #[tokio::test]
@@ -292,26 +343,4 @@ async fn an_error_of_the_inner_service_is_passed_on() {
     );
     assert_eq!(call(service).await.unwrap().status(), 409);
     assert_eq!(store.commands(), ["BEGIN", "BEGIN"]);
-}
-
-/// The layer asks the inner service whether it is ready, and calls the one that said so.
-#[tokio::test]
-async fn readiness_is_the_inner_services() {
-    let layer = builder(Double::new()).build().unwrap();
-    let (mut service, mut handle) =
-        tower_test::mock::spawn_layer::<http::Request<Full<Bytes>>, Response<Full<Bytes>>, _>(layer);
-    handle.allow(0);
-    assert!(service.poll_ready::<http::Request<RequestBody>>().is_pending());
-    handle.allow(1);
-    assert!(service.poll_ready::<http::Request<RequestBody>>().is_ready());
-    let answer = tokio::spawn(service.call(post("/", "k", "body")));
-    let (request, respond) = soon(handle.next_request()).await.unwrap();
-    assert_eq!(request.uri(), "/");
-    let mut response = Response::new(Full::<Bytes>::from("served"));
-    response
-        .headers_mut()
-        .insert("x-seen", HeaderValue::from_static("1"));
-    respond.send_response(response);
-    let answer = soon(answer).await.unwrap().unwrap();
-    assert_eq!(answer.headers()["x-seen"], "1");
 }

@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::Response;
 use http_body_util::Full;
 use metrics::{Counter, CounterFn, Gauge, Histogram, Key, KeyName, Metadata, Recorder, SharedString, Unit};
+use tower::ServiceExt;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Subscriber};
 
-use crate::support::{Double, Fault, builder, marked, numbered_service, post, send};
+use crate::support::{Double, Fault, Gate, builder, fed, marked, numbered_service, polled_once, post, send};
 
 #[derive(Clone, Debug, Default)]
 struct Counters(Arc<Mutex<BTreeMap<String, u64>>>);
@@ -120,6 +122,58 @@ fn observe(instrumented: bool) -> (BTreeMap<String, u64>, String) {
     let counted = counters.0.lock().unwrap().clone();
     let said = heard.0.lock().unwrap().clone();
     (counted, said)
+}
+
+/// What begins nothing is not counted as failed: the client leaves while it sends, a time-out outside, a panic of the
+/// application's own closure. What has begun is, whatever drops it.
+#[test]
+fn only_what_has_begun_can_fail() {
+    let counters = Counters::default();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    let unbegun = async {
+        let (service, runs) = numbered_service(builder(Double::new()).instrument(true));
+        let (feed, body) = fed();
+        let mut leaving = Box::pin(service.clone().oneshot(post("/", "k", body)));
+        assert!(polled_once(leaving.as_mut()).await.is_none());
+        drop((leaving, feed));
+        let (_feed, body) = fed();
+        let waited = tokio::time::timeout(Duration::from_millis(5), send(&service, post("/", "k", body)));
+        assert!(waited.await.is_err());
+        for panicking in [
+            builder(Double::new()).principal(|_| panic!("as asked")),
+            builder(Double::new()).scope(|_| panic!("as asked")),
+        ] {
+            let (service, _) = numbered_service(panicking.instrument(true));
+            let panicked = tokio::spawn(async move { send(&service, post("/", "k", "")).await }).await;
+            assert!(panicked.unwrap_err().is_panic());
+        }
+        assert_eq!(runs.count(), 0);
+    };
+    let gate = Gate::new();
+    let held = gate.clone();
+    metrics::with_local_recorder(&counters, || {
+        runtime.block_on(unbegun);
+        assert_eq!(*counters.0.lock().unwrap(), BTreeMap::new());
+        runtime.block_on(async move {
+            let service = marked(builder(Double::new()).instrument(true), move |_| {
+                let held = held.clone();
+                async move {
+                    held.pass().await;
+                    Response::new(Full::<Bytes>::default())
+                }
+            });
+            let mut answer = Box::pin(service.oneshot(post("/", "k", "")));
+            assert!(polled_once(answer.as_mut()).await.is_none());
+            gate.wait_reached().await;
+        });
+        // Its attempt ends with the runtime.
+        drop(runtime);
+    });
+    let failed = BTreeMap::from([("idem_http_outcomes_total outcome=failed".to_owned(), 1)]);
+    assert_eq!(*counters.0.lock().unwrap(), failed);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::Request;
@@ -11,6 +12,7 @@ use http_body_util::Full;
 use hyper_util::rt::TokioIo;
 use idem_http::{Principal, storage_key};
 use idem_testsuite::process::binaries::target_directory;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::server::{Server, namespace};
@@ -50,7 +52,10 @@ struct Payments {
 
 impl Payments {
     fn start(store: &str, flags: &[&str]) -> Payments {
-        let namespace = namespace();
+        Payments::start_as(namespace(), store, flags)
+    }
+
+    fn start_as(namespace: String, store: &str, flags: &[&str]) -> Payments {
         let mut child = Command::new(executable())
             .args([
                 "--store",
@@ -111,6 +116,35 @@ impl Payments {
         assert_eq!(runs.status, 200);
         let runs: serde_json::Value = serde_json::from_slice(&runs.body).unwrap();
         runs.get(route).map_or(0, |count| count.as_u64().unwrap())
+    }
+
+    /// Sends the head and body of a request and leaves the answer to whoever reads the stream.
+    async fn start_request(&self, path: &str, key: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(&self.address).await.unwrap();
+        let request = format!(
+            "POST {path} HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer acme:ada\r\nIdempotency-Key: {key}\r\n\
+             Content-Length: 0\r\n\r\n",
+            self.address
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        stream
+    }
+
+    fn signal(&self, name: &str) {
+        let kill = format!("kill -{name} {}", self.child.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    }
+
+    async fn wait_exit(&mut self) -> Option<i32> {
+        soon(async {
+            loop {
+                if let Some(status) = self.child.try_wait().unwrap() {
+                    return status.code();
+                }
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await
     }
 
     fn remove(&self, server: &Server, keys: &[&str]) {
@@ -258,6 +292,40 @@ async fn flags_change_what_they_say() {
             .args(wrong)
             .output();
         assert_eq!(output.unwrap().status.code(), Some(1), "{wrong:?}");
+    }
+}
+
+/// Stopped in mid-handler it answers whoever waits, and stores the answer of whoever has left.
+#[tokio::test]
+async fn a_signal_ends_it_after_what_is_under_way() {
+    let Some(server) = Server::find("a_signal_ends_it_after_what_is_under_way") else {
+        return;
+    };
+    let address = server.address().to_string();
+    for signal in ["TERM", "INT"] {
+        let mut payments = Payments::start(&address, &[]);
+        let left = payments.start_request("/slow?ms=700", "left").await;
+        let mut waiting = payments.start_request("/slow?ms=300", "waiting").await;
+        soon(async {
+            while payments.runs("POST /slow").await < 2 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        })
+        .await;
+        drop(left);
+        payments.signal(signal);
+        let mut answer = String::new();
+        soon(waiting.read_to_string(&mut answer)).await.unwrap();
+        assert!(answer.starts_with("HTTP/1.1 200 "), "{signal}: {answer}");
+        assert_eq!(payments.wait_exit().await, Some(0), "{signal}");
+
+        let again = Payments::start_as(payments.namespace.clone(), &address, &[]);
+        for (path, key) in [("/slow?ms=700", "left"), ("/slow?ms=300", "waiting")] {
+            let replay = again.keyed("POST", path, key, "").await;
+            assert!(replay.status == 200 && replay.is_replay(), "{signal}: {replay:?}");
+        }
+        assert_eq!(again.runs("POST /slow").await, 0);
+        again.remove(&server, &["left", "waiting"]);
     }
 }
 

@@ -1,31 +1,29 @@
 //! Other ways to speak than HTTP/1.1: HTTP/2 with its streams, and gRPC-Web through tonic.
 
 use std::convert::Infallible;
-use std::future::Future;
 use std::net::SocketAddr;
-use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use axum::Router;
 use axum::routing::post as on_post;
 use bytes::{Buf, BufMut, Bytes};
 use http::{HeaderMap, Request, Response};
-use http_body::{Body, Frame, SizeHint};
+use http_body::{Body, Frame};
 use http_body_util::Full;
 use hyper::client::conn::http2::SendRequest;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::mpsc;
 use tonic::Status;
 use tonic::codec::{Codec, DecodeBuf, Decoder, EncodeBuf, Encoder};
 use tower::{BoxError, ServiceExt};
 use tower_layer::Layer;
 
-use crate::support::{Double, Gate, RequestBody, Runs, Seen, builder, numbered, post, request, seen, soon};
+use crate::support::{
+    Double, Gate, RequestBody, Runs, Seen, builder, fed, numbered, polled_once, post, request, seen, soon,
+};
 
 /// Serves `/` (numbered answers) and `/held` (the same behind a gate), over HTTP/1.1 and HTTP/2, until the test ends.
-async fn serve(store: Double, runs: &Runs, gate: &Arc<Gate>) -> SocketAddr {
+pub(crate) async fn serve(store: Double, runs: &Runs, gate: &Arc<Gate>) -> SocketAddr {
     let (first, second, gate) = (runs.clone(), runs.clone(), Arc::clone(gate));
     let held = async move || {
         gate.pass().await;
@@ -55,30 +53,6 @@ fn absolute(path: &str, key: &str, body: impl Into<RequestBody>) -> Request<Requ
     let mut request = request("POST", &format!("http://test{path}"), key, body);
     *request.version_mut() = http::Version::HTTP_2;
     request
-}
-
-/// A body that a test feeds, of unknown length: without `Content-Length`, and with trailers.
-struct Fed(mpsc::UnboundedReceiver<Frame<Bytes>>);
-
-impl Body for Fed {
-    type Data = Bytes;
-    type Error = Infallible;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        self.0.poll_recv(context).map(|frame| frame.map(Ok))
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        SizeHint::default()
-    }
-}
-
-fn fed() -> (mpsc::UnboundedSender<Frame<Bytes>>, RequestBody) {
-    let (feed, frames) = mpsc::unbounded_channel();
-    (feed, RequestBody::new(Fed(frames)))
 }
 
 /// A first attempt over HTTP/2, its repeats in pieces, with trailers, and over HTTP/1.1.
@@ -186,15 +160,6 @@ async fn a_stream_that_is_reset_is_a_client_that_went_away() {
     })
     .await;
     assert_eq!(runs.count(), 2);
-}
-
-/// Polls once, so that a request is sent and a test keeps the right to drop it.
-async fn polled_once<F: Future + Unpin>(mut future: F) -> Option<F::Output> {
-    std::future::poll_fn(|context| match Pin::new(&mut future).poll(context) {
-        Poll::Ready(output) => Poll::Ready(Some(output)),
-        Poll::Pending => Poll::Ready(None),
-    })
-    .await
 }
 
 /// Two hundred streams of one connection at once.

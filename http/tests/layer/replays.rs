@@ -9,7 +9,7 @@ use http::header::{
 };
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use http_body_util::Full;
-use idem_http::{OperationKey, Principal, storage_key};
+use idem_http::{ConfigError, OperationKey, Principal, storage_key};
 
 use crate::support::{Double, Fault, Runs, builder, marked, numbered_service, post, send};
 
@@ -21,6 +21,38 @@ async fn the_marker_has_any_name_or_none() {
         let replay = send(&service, post("/", "k", "")).await;
         assert!(!replay.headers.contains_key("idempotent-replayed"));
         assert_eq!(replay.header("x-replay"), name.map(|_| "true"));
+    }
+}
+
+/// A marker of such a name would say `true` where a client reads something else.
+#[test]
+fn a_header_that_means_something_else_marks_nothing() {
+    for name in [
+        "Content-Type",
+        "Content-Language",
+        "ETag",
+        "Last-Modified",
+        "Content-Length",
+        "Content-Encoding",
+        "Content-Range",
+        "Transfer-Encoding",
+        "Connection",
+        "Trailer",
+        "Upgrade",
+        "Set-Cookie",
+        "Location",
+        "Retry-After",
+        "WWW-Authenticate",
+        "Cache-Control",
+        "Date",
+    ] {
+        let name: HeaderName = name.parse().unwrap();
+        let refused = builder(Double::new()).replay_header(Some(name.clone())).build();
+        assert_eq!(refused.err(), Some(ConfigError::ReplayHeader(name)));
+    }
+    for name in ["Idempotent-Replayed", "X-Content-Type", "X-Cache"] {
+        let named = builder(Double::new()).replay_header(Some(name.parse().unwrap()));
+        assert!(named.build().is_ok(), "{name}");
     }
 }
 
@@ -44,6 +76,7 @@ async fn only_the_listed_headers_are_sent_again() {
         (HeaderName::from_static("idempotent-replayed"), "true"),
         (HeaderName::from_static("content-length"), "999"),
         (HeaderName::from_static("transfer-encoding"), "chunked"),
+        (HeaderName::from_static("connection"), "keep-alive, upgrade"),
     ];
     let (all_kept, all_dropped) = (kept.clone(), dropped.clone());
     let service = marked(builder(Double::new()), move |_| {
@@ -69,6 +102,7 @@ async fn only_the_listed_headers_are_sent_again() {
             (Some("4"), &b"body"[..])
         );
         assert!(!answer.headers.contains_key("transfer-encoding"));
+        assert!(!answer.headers.contains_key("connection"));
     }
     assert_eq!(
         again.headers.len(),

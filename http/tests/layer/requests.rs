@@ -2,13 +2,16 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request, Response};
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, Full};
 
-use crate::support::{Double, RequestBody, builder, marked, numbered_service, post, request, send};
+use crate::support::{
+    Double, RequestBody, builder, marked, numbered_service, on_one_thread, post, request, send,
+};
 
 /// Changes a good request and says which status it gets then.
 async fn check(change: impl Fn(&mut Request<RequestBody>), expected: u16) -> crate::support::Seen {
@@ -255,6 +258,99 @@ async fn a_known_length_has_to_be_the_length() {
     send_body(100, hinted(5), Some(6), 400).await;
     // Nothing of this size is allocated, or waited for.
     send_body(100, frames(5, 1), Some(u64::MAX), 413).await;
+}
+
+/// Two lengths, or one that is a number only for this program, could have been read otherwise by whoever passed it on.
+#[tokio::test]
+async fn a_length_is_one_number_of_digits() {
+    for (lengths, expected) in [
+        (&["5"][..], 201),
+        (&["005"], 201),
+        (&["5", "5"], 201),
+        (&["5", "7"], 400),
+        (&["7", "5"], 400),
+        (&["5", ""], 400),
+        (&["+5"], 400),
+        (&["-5"], 400),
+        (&["5, 5"], 400),
+        (&["0x5"], 400),
+        (&["5.0"], 400),
+        (&["99999999999999999999"], 400),
+    ] {
+        let announced = |request: &mut Request<RequestBody>| {
+            *request.body_mut() = RequestBody::new(frames(5, 2));
+            for length in lengths {
+                request
+                    .headers_mut()
+                    .append("content-length", HeaderValue::from_static(length));
+            }
+        };
+        check(announced, expected).await;
+    }
+}
+
+/// A client that asks before it sends is told at once, and its body is not asked for.
+#[tokio::test]
+async fn an_announced_length_over_the_limit_is_refused_without_reading() {
+    struct Unread;
+    impl Body for Unread {
+        type Data = Bytes;
+        type Error = &'static str;
+        fn poll_frame(
+            self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+            panic!("it was asked for");
+        }
+    }
+    let asking = |request: &mut Request<RequestBody>| {
+        *request.body_mut() = RequestBody::new(Unread);
+        set("expect", "100-Continue")(request);
+        set("content-length", "65537")(request);
+    };
+    check(asking, 413).await;
+    let within = |request: &mut Request<RequestBody>| {
+        *request.body_mut() = RequestBody::new(frames(5, 5));
+        set("expect", "100-continue")(request);
+    };
+    check(within, 201).await;
+}
+
+/// Frames without bytes that never end, on the only thread: a caller's time-out holds, and so does the bound for what is
+/// thrown away.
+#[test]
+fn a_body_without_end_leaves_others_the_thread() {
+    on_one_thread(async || {
+        struct Endless(Option<Bytes>);
+        impl Body for Endless {
+            type Data = Bytes;
+            type Error = &'static str;
+            fn poll_frame(
+                mut self: Pin<&mut Self>,
+                _: &mut Context<'_>,
+            ) -> Poll<Option<Result<Frame<Bytes>, Self::Error>>> {
+                Poll::Ready(Some(Ok(Frame::data(self.0.take().unwrap_or_default()))))
+            }
+        }
+        let (service, runs) = numbered_service(builder(Double::new()).max_request_bytes(10));
+        let endless = post("/", "k", RequestBody::new(Endless(None)));
+        let waited = tokio::time::timeout(Duration::from_millis(50), send(&service, endless)).await;
+        assert!(waited.is_err());
+        let too_long = post(
+            "/",
+            "k",
+            RequestBody::new(Endless(Some(Bytes::from_static(&[0; 11])))),
+        );
+        let drained = tokio::spawn({
+            let service = service.clone();
+            async move { send(&service, too_long).await }
+        });
+        tokio::task::yield_now().await;
+        assert_eq!(send(&service, post("/", "other", "")).await.status, 201);
+        assert!(!drained.is_finished());
+        assert_eq!(drained.await.unwrap().status, 413);
+        assert_eq!(runs.count(), 1);
+    });
 }
 
 #[tokio::test]

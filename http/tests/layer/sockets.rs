@@ -118,6 +118,61 @@ async fn a_body_over_the_limit_is_answered() {
     assert_eq!(runs.count(), 0);
 }
 
+/// A client that asks first reads a 413, and not a 100 that makes it send.
+#[tokio::test]
+async fn a_client_that_asks_first_is_not_told_to_send_what_is_too_long() {
+    let (runs, gate) = (Runs::default(), Gate::new());
+    let address = serve(builder(Double::new()), &runs, &gate).await;
+    let asking = |length| {
+        head(
+            "/",
+            "k",
+            &format!("Expect: 100-continue\r\nContent-Length: {length}\r\n"),
+        )
+    };
+    let answer = exchange(address, &[asking(65_537).as_bytes()]).await;
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    let answer = exchange(address, &[asking(3).as_bytes(), b"abc"]).await;
+    assert!(
+        answer.starts_with("HTTP/1.1 100 ") && answer.contains("HTTP/1.1 201 "),
+        "{answer}"
+    );
+    assert_eq!(runs.count(), 1);
+}
+
+/// A handler that wants the connection to end says so with its own answer only.
+#[tokio::test]
+async fn a_handler_can_close_its_connection() {
+    let layer = builder(Double::new()).build().unwrap();
+    let handler = async || [("connection", "x-option, Close"), ("x-option", "1")];
+    let router = Router::new().route("/", on_post(handler).route_layer(layer));
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let request = head("/", "k", "Content-Length: 0\r\n").replace("Connection: close\r\n", "");
+    let first = exchange(address, &[request.as_bytes()]).await;
+    assert!(
+        first.contains("connection: close"),
+        "it ended, and says so: {first}"
+    );
+    let mut stream = TcpStream::connect(address).await.unwrap();
+    stream.write_all(request.repeat(2).as_bytes()).await.unwrap();
+    let mut replays = Vec::new();
+    soon(async {
+        while replays.windows(4).filter(|end| end == b"\r\n\r\n").count() < 2 {
+            assert_ne!(stream.read_buf(&mut replays).await.unwrap(), 0, "it was closed");
+        }
+    })
+    .await;
+    let replays = String::from_utf8(replays).unwrap();
+    assert_eq!(
+        replays.matches("idempotent-replayed: true").count(),
+        2,
+        "{replays}"
+    );
+    assert!(!replays.contains("connection"), "{replays}");
+}
+
 #[tokio::test]
 async fn a_client_that_hangs_up_while_it_sends_has_begun_nothing() {
     let (runs, gate, store) = (Runs::default(), Gate::new(), Double::new());

@@ -2,17 +2,19 @@
 
 use std::convert::Infallible;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, StatusCode};
-use http_body::Body;
+use http_body::{Body, Frame, SizeHint};
 use http_body_util::{BodyExt, Full};
 use idem_client::{Begin, Error, ErrorKind, MemoryStore, Store};
 use idem_http::{Builder, IdempotencyLayer, Namespace, Principal, PrincipalFound, ScopeFound};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, mpsc};
 use tower::ServiceExt;
 use tower::util::BoxCloneSyncService;
 use tower_layer::Layer;
@@ -185,6 +187,31 @@ pub(crate) async fn soon<T>(event: impl Future<Output = T>) -> T {
         .expect("it did not happen")
 }
 
+/// Runs a test on one thread of its own. Where nobody yields no timer is asked, [`soon`]'s neither: then the test fails
+/// here, instead of hanging.
+pub(crate) fn on_one_thread<F, Fut>(test: F)
+where
+    F: FnOnce() -> Fut + Send + 'static,
+    Fut: Future<Output = ()>,
+{
+    let (end, ended) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(test());
+        let _ = end.send(());
+    });
+    let waited = ended.recv_timeout(Duration::from_secs(20));
+    assert_ne!(
+        waited,
+        Err(std::sync::mpsc::RecvTimeoutError::Timeout),
+        "nobody yields"
+    );
+    thread.join().unwrap();
+}
+
 pub(crate) type Ready<S> = Builder<S, Namespace, PrincipalFound, ScopeFound>;
 
 /// A layer for callers who say who they are in headers, which only a test may believe.
@@ -332,4 +359,37 @@ where
 
 pub(crate) async fn send(service: &Service, request: Request<RequestBody>) -> Seen {
     seen(soon(service.clone().oneshot(request)).await.unwrap()).await
+}
+
+/// A body that a test feeds, of unknown length: without `Content-Length`, and with trailers.
+struct Fed(mpsc::UnboundedReceiver<Frame<Bytes>>);
+
+impl Body for Fed {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        self.0.poll_recv(context).map(|frame| frame.map(Ok))
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        SizeHint::default()
+    }
+}
+
+pub(crate) fn fed() -> (mpsc::UnboundedSender<Frame<Bytes>>, RequestBody) {
+    let (feed, frames) = mpsc::unbounded_channel();
+    (feed, RequestBody::new(Fed(frames)))
+}
+
+/// Polls once, so that a request is sent and a test keeps the right to drop it.
+pub(crate) async fn polled_once<F: Future + Unpin>(mut future: F) -> Option<F::Output> {
+    std::future::poll_fn(|context| match Pin::new(&mut future).poll(context) {
+        Poll::Ready(output) => Poll::Ready(Some(output)),
+        Poll::Pending => Poll::Ready(None),
+    })
+    .await
 }
