@@ -55,7 +55,7 @@ mod owner;
 mod redis_store;
 mod store;
 
-pub use bounds::{RESULT_BYTES, RETENTION_MAX, TOKEN_BYTES};
+pub use bounds::{KEY_BYTES, RESULT_BYTES, RETENTION_MAX, TOKEN_BYTES};
 pub use codec::{Codec, CodecError, Json};
 pub use commands::{AsyncIdempotencyCommands, IdempotencyCommands, IdempotencyPipeline, Limit, LimitMode};
 pub use error::{Error, ErrorKind};
