@@ -1,6 +1,6 @@
 //! What goes on with a history and what does not, gaps, names, and manifests that were changed.
 
-use idem_protocol::wal::{Predecessor, Salt};
+use idem_protocol::wal::{Predecessor, Salt, SegmentHeader};
 
 use super::*;
 use crate::chain::Link;
