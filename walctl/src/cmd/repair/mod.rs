@@ -19,6 +19,7 @@ mod execute;
 mod lines;
 mod loss;
 mod overlay;
+mod place;
 mod plan;
 mod rebuild;
 mod report;
@@ -77,7 +78,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     }
     refuse_archive(&args.dir, &view)?;
     if let Some(asked) = &args.backup {
-        backup::check_place(&args.dir, asked)?;
+        place::check_place(&args.dir, asked)?;
     }
     let earlier = match begun(&view, &args.dir, disk.is_some())? {
         Earlier::Begun(path) => match unfinished(&args.dir, path) {
@@ -131,7 +132,7 @@ fn anew(
     let elsewhere = (loses && !is_restore).then(|| elsewhere::look(view, &args.dir, &judgement));
     meter.finish();
 
-    let backup_dir = backup::nearest(&args.dir, args.backup.as_deref());
+    let backup_dir = place::nearest(&args.dir, args.backup.as_deref());
     let proposed = Proposed {
         dir: &args.dir,
         judgement: &judgement,
@@ -337,7 +338,7 @@ fn refuse_archive(dir: &Path, view: &View) -> Result<(), Failure> {
 fn needed_bytes(data: &Path, backup: &Path, proposal: &Proposal) -> u64 {
     let Proposal::Plan(plan) = proposal else { return 0 };
     let of = |change: &Change| match change {
-        Change::Move { dir, name, bytes } if !backup::renames(data, *dir, backup) => {
+        Change::Move { dir, name, bytes } if !place::renames(data, *dir, backup) => {
             backup::held_bytes(&data.join(dir.path()).join(name)).min(*bytes)
         }
         other => other.copied_bytes(),
@@ -347,7 +348,7 @@ fn needed_bytes(data: &Path, backup: &Path, proposal: &Proposal) -> u64 {
 
 /// What is free where the backup goes, if that can be told.
 fn available_bytes(data: &Path, asked: Option<&Path>) -> Option<u64> {
-    let disk = DiskStorage::open(&backup::nearest(data, asked));
+    let disk = DiskStorage::open(&place::nearest(data, asked));
     disk.and_then(|disk| disk.available_bytes()).ok()
 }
 
