@@ -7,22 +7,22 @@ use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
 use idem_protocol::UnixMs;
-use idem_wal::control::{CONTROL_NAME, CONTROL_SPARE, CONTROL_TEMPORARY};
+use idem_wal::control::{CONTROL_SPARE, CONTROL_TEMPORARY};
 use idem_wal::recovery::REPAIR_MARK;
 use idem_wal::segment::SPARE_PREFIX;
 use idem_wal::storage::{Dir, DiskStorage};
 use jiff::Timestamp;
 
-use super::execute::{self, MANIFEST, MARK_COPY, Trouble, UNDO, Vault};
+use super::execute::{self, MARK_COPY, Trouble, Vault};
 use super::plan::Change;
 use super::{place, resume, undo};
 use crate::exit::Failure;
 
 /// What the names of backups in a data directory begin with.
-const PREFIX: &str = "backup-";
+pub(super) const PREFIX: &str = "backup-";
 
 /// The mark before it gets its name, in the backup.
-const MARK_PART: &str = "mark.part";
+pub(super) const MARK_PART: &str = "mark.part";
 /// The same in the data directory, where a backup on another file system takes the place of one that is lost.
 pub(super) const MARK_TEMPORARY: &str = "repair.incomplete.new";
 
@@ -211,105 +211,6 @@ impl Vault for Backup {
     }
 }
 
-/// Removes what is left of backups whose repair stopped before it changed anything: in the place that was asked for, or
-/// beside the log. Whatever else lies there is somebody's. Answers what was removed.
-pub(super) fn sweep(data: &Path, asked: Option<&Path>) -> Result<Vec<PathBuf>, Failure> {
-    let places = match asked {
-        Some(asked) => vec![asked.to_owned()],
-        None => {
-            let entries = fs::read_dir(data).map_err(Failure::io(data.display()))?;
-            let named = entries
-                .flatten()
-                .filter(|entry| entry.file_name().as_bytes().starts_with(PREFIX.as_bytes()));
-            named.map(|entry| entry.path()).collect()
-        }
-    };
-    let mut swept = Vec::new();
-    for place in places {
-        let left = is_unbegun(&place).and_then(|left| {
-            if left {
-                empty(&place, asked.is_none())?;
-            }
-            Ok(left)
-        });
-        if left.map_err(Failure::io(place.display()))? {
-            swept.push(place);
-        }
-    }
-    Ok(swept)
-}
-
-/// What a backup has beside the directories. What says that nothing was changed comes first.
-const FILES: [&str; 9] = [
-    execute::UNBEGUN,
-    MARK_PART,
-    MARK_COPY,
-    MANIFEST,
-    UNDO,
-    execute::CONTROL_AFTER,
-    CONTROL_NAME,
-    CONTROL_TEMPORARY,
-    CONTROL_SPARE,
-];
-
-/// Whether a directory holds the beginning of a backup, and nothing else.
-fn is_unbegun(place: &Path) -> io::Result<bool> {
-    if !place.join(execute::UNBEGUN).is_file() {
-        return Ok(false);
-    }
-    for entry in fs::read_dir(place)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if entry.file_type()?.is_dir() && [Dir::Wal, Dir::Snap].iter().any(|dir| name == dir.path()) {
-            for below in fs::read_dir(entry.path())? {
-                // Copies of segments and snapshots, or of parts of them.
-                let name = below?.file_name();
-                if name != execute::PART && !name.as_bytes().first().is_some_and(u8::is_ascii_digit) {
-                    return Ok(false);
-                }
-            }
-        } else if !FILES.iter().any(|ours| name == *ours) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-/// Removes what is in it, what says what it is last; and itself.
-fn empty(place: &Path, with_itself: bool) -> io::Result<()> {
-    let gone = |removed: io::Result<()>| match removed {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        Ok(()) | Err(_) => Ok(()),
-    };
-    for dir in [Dir::Wal, Dir::Snap] {
-        gone(fs::remove_dir_all(place.join(dir.path())))?;
-    }
-    for name in FILES.iter().rev() {
-        gone(fs::remove_file(place.join(name)))?;
-    }
-    if with_itself {
-        fs::remove_dir(place)?;
-    }
-    Ok(())
-}
-
-/// The backups in a data directory that are whole, in the order of their names. Some may be of earlier repairs.
-pub(super) fn all_in(data: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(data).into_iter().flatten().flatten();
-    let mut found: Vec<PathBuf> = entries
-        .filter(|entry| entry.file_name().as_bytes().starts_with(PREFIX.as_bytes()))
-        .map(|entry| entry.path())
-        .filter(|path| {
-            [UNDO, MANIFEST, MARK_COPY]
-                .iter()
-                .all(|name| path.join(name).is_file())
-        })
-        .filter(|path| !path.join(execute::UNBEGUN).exists())
-        .collect();
-    found.sort();
-    found
-}
-
 /// What the spares of the log take up: no start uses those of an earlier one.
 pub(super) fn spare_bytes(data: &Path) -> u64 {
     let entries = fs::read_dir(data.join(Dir::Wal.path()))
@@ -329,6 +230,8 @@ pub(super) fn held_bytes(path: &Path) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use idem_wal::control::CONTROL_NAME;
+
     use super::*;
 
     #[test]

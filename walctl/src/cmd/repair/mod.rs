@@ -13,6 +13,7 @@
 
 mod args;
 mod backup;
+mod backups;
 mod cut;
 mod elsewhere;
 mod execute;
@@ -195,7 +196,7 @@ fn begun(view: &View, dir: &Path, is_wanted: bool) -> Result<Earlier, Failure> {
         let store = DiskStorage::open(path);
         store.is_ok_and(|store| resume::is_untouched(view, &store).unwrap_or(false))
     };
-    let mut fitting: Vec<PathBuf> = backup::all_in(dir).into_iter().filter(fits).collect();
+    let mut fitting: Vec<PathBuf> = backups::all_in(dir).into_iter().filter(fits).collect();
     if fitting.len() == 1 {
         return Ok(Earlier::Begun(fitting.remove(0)));
     }
@@ -355,7 +356,7 @@ fn available_bytes(data: &Path, asked: Option<&Path>) -> Option<u64> {
 /// Backup, then changes.
 fn repair(disk: &DiskStorage, args: &Args, proposed: &Proposed<'_>, plan: &Plan) -> Result<Backup, Failure> {
     let no_space = |why: &str| no_space(&args.dir, proposed.needed_bytes, why);
-    for swept in backup::sweep(&args.dir, args.backup.as_deref())? {
+    for swept in backups::sweep(&args.dir, args.backup.as_deref())? {
         eprintln!(
             "walctl: note: {}: the backup of a repair that stopped before it changed anything; it was removed",
             swept.display()
