@@ -2,14 +2,12 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 
 use idem_protocol::UnixMs;
 use idem_wal::control::{CONTROL_SPARE, CONTROL_TEMPORARY};
 use idem_wal::recovery::REPAIR_MARK;
-use idem_wal::segment::SPARE_PREFIX;
 use idem_wal::storage::{Dir, DiskStorage};
 use jiff::Timestamp;
 
@@ -211,23 +209,6 @@ impl Vault for Backup {
     }
 }
 
-/// What the spares of the log take up: no start uses those of an earlier one.
-pub(super) fn spare_bytes(data: &Path) -> u64 {
-    let entries = fs::read_dir(data.join(Dir::Wal.path()))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let spares = entries.filter(|entry| entry.file_name().as_bytes().starts_with(SPARE_PREFIX.as_bytes()));
-    spares
-        .filter_map(|entry| Some(entry.metadata().ok()?.blocks() * 512))
-        .sum()
-}
-
-/// What a file takes up on disk, where that can be told: zeros that take up nothing are not copied.
-pub(super) fn held_bytes(path: &Path) -> u64 {
-    fs::metadata(path).map_or(u64::MAX, |found| found.blocks().saturating_mul(512))
-}
-
 #[cfg(test)]
 mod tests {
     use idem_wal::control::CONTROL_NAME;
@@ -266,7 +247,7 @@ mod tests {
     #[test]
     fn a_control_file_is_its_owners_before_the_mark_goes() {
         use idem_protocol::control::Control;
-        use std::os::unix::fs::{PermissionsExt, chown};
+        use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
         let directory = tempfile::tempdir().unwrap();
         let data = directory.path();
         let is_root = fs::metadata(data).unwrap().uid() == 0 && chown(data, Some(1000), Some(1001)).is_ok();

@@ -25,12 +25,12 @@ mod plan;
 mod rebuild;
 mod report;
 mod resume;
+mod space;
 mod sparse;
 #[cfg(test)]
 mod tests;
 mod undo;
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -49,15 +49,13 @@ use self::overlay::{Overlay, Patches};
 use self::plan::{Change, Kind, Plan, Proposal};
 use self::report::Proposed;
 use self::resume::{Earlier, Unfinished};
+use self::space::{BACKUP_ROOM_BYTES, available_bytes, is_full, needed_bytes, no_space};
 use crate::cmd::restore;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Out};
 use crate::progress::Meter;
 use crate::view::View;
 use crate::{confirm, shell, store};
-
-/// Room for the backup's description, its script, its directories and their growth.
-const BACKUP_ROOM_BYTES: u64 = 64 << 10;
 
 /// Proposes, or carries out.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
@@ -335,24 +333,6 @@ fn refuse_archive(dir: &Path, view: &View) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What the backup takes up where it goes.
-fn needed_bytes(data: &Path, backup: &Path, proposal: &Proposal) -> u64 {
-    let Proposal::Plan(plan) = proposal else { return 0 };
-    let of = |change: &Change| match change {
-        Change::Move { dir, name, bytes } if !place::renames(data, *dir, backup) => {
-            backup::held_bytes(&data.join(dir.path()).join(name)).min(*bytes)
-        }
-        other => other.copied_bytes(),
-    };
-    BACKUP_ROOM_BYTES + plan.changes.iter().map(of).sum::<u64>()
-}
-
-/// What is free where the backup goes, if that can be told.
-fn available_bytes(data: &Path, asked: Option<&Path>) -> Option<u64> {
-    let disk = DiskStorage::open(&place::nearest(data, asked));
-    disk.and_then(|disk| disk.available_bytes()).ok()
-}
-
 /// Backup, then changes.
 fn repair(disk: &DiskStorage, args: &Args, proposed: &Proposed<'_>, plan: &Plan) -> Result<Backup, Failure> {
     let no_space = |why: &str| no_space(&args.dir, proposed.needed_bytes, why);
@@ -430,25 +410,4 @@ fn change(disk: &DiskStorage, backup: &Backup, changes: &[Change]) -> Result<(),
             script.display()
         ))(source)
     })
-}
-
-fn is_full(error: &io::Error) -> bool {
-    use io::ErrorKind::{QuotaExceeded, StorageFull, WriteZero};
-    matches!(error.kind(), StorageFull | QuotaExceeded | WriteZero)
-}
-
-fn no_space(dir: &Path, needed_bytes: u64, why: &str) -> Failure {
-    let mut words = format!(
-        "no space for the backup, nothing was changed: {needed_bytes} bytes are needed ({why}); --backup DIR can be on \
-         another file system"
-    );
-    let spare_bytes = backup::spare_bytes(dir);
-    if spare_bytes > 0 {
-        let spares = dir.join("wal/spare-*");
-        words += &format!(
-            "; {} hold {spare_bytes} bytes, which no later start uses: they may be removed",
-            spares.display()
-        );
-    }
-    Failure::usage(words)
 }
