@@ -11,9 +11,15 @@ pub type CodecError = Box<dyn std::error::Error + Send + Sync>;
 /// retention is: a format that bears new fields is worth more here than a short one.
 pub trait Codec: Clone + Send + Sync + 'static {
     /// The bytes of a value, at most 4 MiB. They are decoded once before they are stored.
+    ///
+    /// # Errors
+    /// The value has no bytes in this format.
     fn encode<T: Serialize>(&self, value: &T) -> Result<Vec<u8>, CodecError>;
 
     /// The value of bytes.
+    ///
+    /// # Errors
+    /// The bytes are no value of this type.
     fn decode<T: DeserializeOwned>(&self, bytes: &[u8]) -> Result<T, CodecError>;
 }
 

@@ -87,6 +87,9 @@ impl fmt::Debug for LazyConnection {
 
 impl LazyConnection {
     /// A connection to the client's server, with 2 s for connecting and 6 s for an answer. Nothing connects here.
+    ///
+    /// # Errors
+    /// A client's configuration that leads to no server.
     pub fn new(client: &Client) -> RedisResult<LazyConnection> {
         LazyConnection::with_timeouts(client, CONNECT_TIMEOUT, RESPONSE_TIMEOUT)
     }

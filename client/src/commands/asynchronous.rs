@@ -18,6 +18,10 @@ use crate::outcome::{Begin, Inspection};
 ///
 /// A future that is dropped gives up the answer, and not the command: it may have been sent.
 ///
+/// # Errors
+/// Of each method: an argument outside of its bounds, of which nothing is sent; what the server answered; what became of
+/// the connection. [`Error`] tells them apart.
+///
 /// ```no_run
 /// use std::time::Duration;
 /// use idem_client::{AsyncIdempotencyCommands, Begin, OwnerToken};

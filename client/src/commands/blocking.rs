@@ -16,6 +16,10 @@ use crate::outcome::{Begin, Inspection};
 /// failed while it wrote has sent half a command, and the next command's bytes become the rest of it: of a COMPLETE, the
 /// tail of a result that nobody sent. Pools do so when they are told that the connection is broken.
 ///
+/// # Errors
+/// Of each method: an argument outside of its bounds, of which nothing is sent; what the server answered; what became of
+/// the connection. [`Error`] tells them apart.
+///
 /// ```no_run
 /// use std::time::Duration;
 /// use idem_client::IdempotencyCommands;

@@ -86,6 +86,17 @@ impl Error {
         Error::classified(error, true)
     }
 
+    /// What the `redis` crate says about an address. Not the address: it may hold a password.
+    pub(crate) fn of_address(error: RedisError) -> Error {
+        let hint = if says(&error, "TLS") {
+            " (TLS is the feature `tls`)"
+        } else {
+            ": redis://host:port/database, or host:port"
+        };
+        let message = format!("no address of a server{hint}: {error}");
+        Error::new(ErrorKind::InvalidArgument, message, false)
+    }
+
     /// An answer that the command does not have.
     pub(crate) fn unexpected_answer() -> Error {
         Error::new(

@@ -62,7 +62,10 @@ impl<S: Store, C: Codec> ExecutorBuilder<S, C> {
         }
     }
 
-    /// The executor. The error is an empty key prefix, or a retention outside of its bounds.
+    /// The executor.
+    ///
+    /// # Errors
+    /// An empty key prefix, or a retention outside of its bounds.
     pub fn build(self) -> Result<IdempotentExecutor<S, C>, Error> {
         checked_prefix(&self.key_prefix)?;
         bounds::ttl_ms(self.retention)?;

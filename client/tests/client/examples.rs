@@ -164,6 +164,31 @@ fn run_once_with_redis_py() {
     });
 }
 
+/// An application whose connection decodes answers has words as text, and results that are no text.
+#[test]
+fn run_once_with_redis_py_where_answers_are_decoded() {
+    let test = "run_once_with_redis_py_where_answers_are_decoded";
+    if let Some(reason) = Library::RedisPy.missing() {
+        return skip(test, &reason);
+    }
+    let Some(server) = Server::find(test) else {
+        return;
+    };
+    let (host, port) = server.address().rsplit_once(':').unwrap();
+    let program = "import sys, redis, run_once\n\
+                   server = redis.Redis(sys.argv[1], int(sys.argv[2]), decode_responses=True)\n\
+                   print(*run_once.run_once(server, sys.argv[3], 'f', lambda: b'\\xff\\x00'))";
+    let packages = [target_directory().join("clients/python"), source("")];
+    for expected in ["executed", "replayed"] {
+        let mut command = Command::new("python3");
+        command
+            .env("PYTHONPATH", std::env::join_paths(&packages).unwrap())
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .args(["-c", program, host, port, &server.key("k")]);
+        assert_eq!(run(&mut command), (Some(0), format!("{expected} b'\\xff\\x00'")));
+    }
+}
+
 #[test]
 fn run_once_with_ioredis() {
     let packages = target_directory().join("clients/node/node_modules");
