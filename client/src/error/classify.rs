@@ -203,6 +203,10 @@ pub(super) fn server(code: &str, detail: Option<&str>) -> Verdict {
 
 /// For people.
 fn message(kind: ErrorKind, error: &RedisError, answer: Option<&ServerError>) -> String {
+    if NotSent::in_error(error).is_some() {
+        // Made here, with all that there is to say.
+        return error.to_string();
+    }
     match (kind, answer) {
         (ErrorKind::Unsupported, _) => "the server does not know the command".to_owned(),
         (ErrorKind::Protocol, _) => "the answer is none that the command has".to_owned(),

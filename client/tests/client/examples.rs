@@ -2,42 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
 
 use idem_testsuite::clients::Library;
-use idem_testsuite::process::binaries::target_directory;
+use idem_testsuite::process::binaries::{self, target_directory};
 use idem_testsuite::require::skip;
 use idem_testsuite::testdir::TestDir;
 
 use crate::support::Server;
 
-/// The executable of an example. A test that is run alone has not built them.
 fn example(name: &str) -> PathBuf {
-    static BUILT: OnceLock<()> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let Some(cargo) = std::env::var_os("CARGO") else {
-            return;
-        };
-        let output = Command::new(cargo)
-            .args([
-                "build",
-                "--quiet",
-                "-p",
-                "idem-client",
-                "--examples",
-                "--target-dir",
-            ])
-            .arg(target_directory())
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .output()
-            .unwrap();
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-    });
-    target_directory().join("debug").join("examples").join(name)
+    binaries::example("idem-client", name)
 }
 
 fn source(name: &str) -> PathBuf {
