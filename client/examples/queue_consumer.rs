@@ -83,10 +83,10 @@ async fn handle(once: &IdempotentExecutor<RedisStore>, id: &str, order: &str) ->
         Ok(Outcome::Pending) => ("pending", Settled::Retry),
         Ok(Outcome::Conflict) => ("conflict", Settled::DeadLetter),
         Err(ExecuteError::Work(_)) => ("failed", Settled::Retry),
-        Err(ExecuteError::Begin(error) | ExecuteError::Complete { error, .. }) if error.is_transient() => {
-            ("store away", Settled::Retry)
-        }
-        Err(ExecuteError::Begin(_) | ExecuteError::Complete { .. }) => ("store refuses", Settled::DeadLetter),
+        // It was done, and the next delivery finds out whether it is stored.
+        Err(ExecuteError::Complete { .. }) => ("done, unclear", Settled::Retry),
+        Err(ExecuteError::Begin(error)) if error.is_transient() => ("store away", Settled::Retry),
+        Err(ExecuteError::Begin(_)) => ("store refuses", Settled::DeadLetter),
         Err(
             ExecuteError::Refused(_) | ExecuteError::Unstorable { .. } | ExecuteError::Undecodable { .. },
         ) => ("never possible", Settled::DeadLetter),

@@ -20,7 +20,8 @@ def connect(host, port):
 def run_once(server, key, fingerprint, work, ttl_ms=86_400_000):
     """`(outcome, result)`. An exception of `work` leaves the record pending until its deadline."""
     owner = secrets.token_hex(16)  # names this attempt; never used again
-    state, *stored = server.execute_command("IDEM", key, "BEGIN", fingerprint, owner, ttl_ms)
+    # Bytes also where the connection decodes answers: results are binary.
+    state, *stored = server.execute_command("IDEM", key, "BEGIN", fingerprint, owner, ttl_ms, NEVER_DECODE=True)
     if state == b"completed":
         return "replayed", stored[0]
     if state != b"acquired":

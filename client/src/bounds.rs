@@ -8,12 +8,31 @@ use idem_protocol::limit::{BUCKET_MAX, MAX_MAX};
 use crate::commands::LimitMode;
 use crate::error::Error;
 
+/// Longest key, in bytes: 16 MiB, what a server reads when its `proto-max-bulk-len` is the default. A longer one would end
+/// the connection, and every other call on it with it.
+pub const KEY_BYTES: usize = 16 * 1024 * 1024;
 /// Longest fingerprint and longest owner, in bytes; the shortest is one byte.
 pub const TOKEN_BYTES: usize = TOKEN_BYTES_MAX;
 /// Longest result, in bytes; the shortest is empty.
 pub const RESULT_BYTES: usize = RESULT_BYTES_MAX;
 /// Longest retention: seven days; the shortest is one millisecond.
 pub const RETENTION_MAX: Duration = Duration::from_millis(TTL_MS_MAX);
+
+/// At most 16 MiB; empty is a key like any other.
+pub(crate) fn key(bytes: &[u8]) -> Result<(), Error> {
+    key_length(bytes.len())
+}
+
+/// The same of a key that is not put together yet.
+pub(crate) fn key_length(length: usize) -> Result<(), Error> {
+    if length <= KEY_BYTES {
+        Ok(())
+    } else {
+        Err(Error::invalid(format!(
+            "the key has {length} bytes, more than {KEY_BYTES}"
+        )))
+    }
+}
 
 /// 1 to 128 bytes.
 pub(crate) fn token(name: &'static str, bytes: &[u8]) -> Result<(), Error> {
@@ -88,7 +107,7 @@ pub(crate) fn limit(max: u32, window: Duration, mode: LimitMode) -> Result<u64, 
 mod tests {
     use std::time::Duration;
 
-    use super::{limit, result, token, ttl_ms};
+    use super::{KEY_BYTES, key, limit, result, token, ttl_ms};
     use crate::commands::LimitMode;
 
     #[test]
@@ -98,6 +117,9 @@ mod tests {
         }
         for (length, expected) in [(0, true), (4_194_304, true), (4_194_305, false)] {
             assert_eq!(result(&vec![0; length]).is_ok(), expected, "{length}");
+        }
+        for (length, expected) in [(0, true), (KEY_BYTES, true), (KEY_BYTES + 1, false)] {
+            assert_eq!(key(&vec![0; length]).is_ok(), expected, "{length}");
         }
         let error = token("fingerprint", &[0; 129]).unwrap_err();
         assert!(error.to_string().contains("digest") && !error.may_have_run());

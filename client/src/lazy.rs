@@ -7,6 +7,9 @@
 //! * a connection that is known to be lost is never used again, so the first call after the server's return works;
 //! * a command is sent once, whatever becomes of it.
 //!
+//! Each tokio runtime that it is used in has a connection of its own. A connection lives in a task of one runtime: shared
+//! with another, it would stand still when its runtime is idle, and end with it in the middle of the other's calls.
+//!
 //! It speaks RESP3 whatever the URL says: only there the `redis` crate reports that a connection is lost while nobody
 //! waits for an answer.
 //!
@@ -26,6 +29,9 @@ use redis::{
     RedisFuture, RedisResult, ServerErrorKind, Value,
 };
 
+use tokio::runtime::{self, Handle, RuntimeFlavor};
+use tokio::task;
+
 use crate::error::NotSent;
 
 /// How long connecting may take, by default.
@@ -36,8 +42,8 @@ pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(6);
 
 /// A connection to one server that connects at its first command, and anew at the first command after it was lost.
 ///
-/// Clones share it, and any number of calls may be on their way at once. It needs the runtime of tokio when it is used, and
-/// not when it is made. Messages of Pub/Sub are not for it.
+/// Clones share it, and any number of calls may be on their way at once. It needs a runtime of tokio when it is used, and
+/// not when it is made; each runtime has its own connection. Messages of Pub/Sub are not for it.
 #[derive(Clone)]
 pub struct LazyConnection {
     shared: Arc<Settings>,
@@ -47,7 +53,8 @@ struct Settings {
     client: Client,
     connect_timeout: Duration,
     response_timeout: Duration,
-    link: Mutex<Option<Link>>,
+    /// One for each runtime that has one: those that are lost go when the next is made.
+    links: Mutex<Vec<(runtime::Id, Link)>>,
 }
 
 /// Lives as long as the task that reads from a connection does, whose end is the connection's: also when the runtime that
@@ -80,17 +87,27 @@ impl fmt::Debug for LazyConnection {
 
 impl LazyConnection {
     /// A connection to the client's server, with 2 s for connecting and 6 s for an answer. Nothing connects here.
+    ///
+    /// # Errors
+    /// A client's configuration that leads to no server.
     pub fn new(client: &Client) -> RedisResult<LazyConnection> {
         LazyConnection::with_timeouts(client, CONNECT_TIMEOUT, RESPONSE_TIMEOUT)
     }
 
     /// With time-outs of the caller's. One for answers that is shorter than the server's slowest sync gives up on
     /// commands that are carried out.
+    ///
+    /// # Errors
+    /// A time-out of zero, or a client's configuration that leads to no server.
     pub fn with_timeouts(
         client: &Client,
         connect_timeout: Duration,
         response_timeout: Duration,
     ) -> RedisResult<LazyConnection> {
+        if connect_timeout.is_zero() || response_timeout.is_zero() {
+            let error = "a time-out of zero is over before anything is sent";
+            return Err((ErrorKind::InvalidClientConfig, error).into());
+        }
         let info = client.get_connection_info().clone();
         let redis = info.redis_settings().clone().set_protocol(ProtocolVersion::RESP3);
         Ok(LazyConnection {
@@ -98,7 +115,7 @@ impl LazyConnection {
                 client: Client::open(info.set_redis_settings(redis))?,
                 connect_timeout,
                 response_timeout,
-                link: Mutex::new(None),
+                links: Mutex::default(),
             }),
         })
     }
@@ -111,29 +128,44 @@ impl LazyConnection {
         (self.shared.connect_timeout, self.shared.response_timeout)
     }
 
-    /// The link that a new command goes over: the one that is there, unless it is lost.
+    /// The link that a new command goes over: the runtime's own, unless it is lost.
     fn link(&self) -> Link {
-        let mut slot = self.shared.link.lock().unwrap_or_else(PoisonError::into_inner);
-        match &*slot {
-            Some(link) if !link.is_lost.load(Ordering::Acquire) => link.clone(),
-            _ => slot.insert(self.shared.connect()).clone(),
+        let here = Handle::current().id();
+        let mut links = self.shared.links.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, link)) = links.iter().find(|(id, link)| *id == here && !link.is_lost()) {
+            return link.clone();
         }
+        // Also those of runtimes that have ended: their tasks said so when they were dropped.
+        links.retain(|(_, link)| !link.is_lost());
+        let link = self.shared.connect();
+        links.push((here, link.clone()));
+        link
     }
 
     async fn connected(&self) -> RedisResult<(MultiplexedConnection, Link)> {
         // The task that reads from the connection gets its turn first: it may have to say that the connection is lost.
-        // Once for the runtime to look at its sockets, once for the task: a future of `block_on` goes before tasks.
-        for _ in 0..2 {
-            tokio::task::yield_now().await;
+        if task::try_id().is_none() && Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread {
+            // A future of `block_on` runs on a thread that is none of the runtime's: its own turns say nothing about theirs.
+            // The task fails only when the runtime ends.
+            drop(tokio::spawn(others_turn()).await);
+        } else {
+            others_turn().await;
         }
         let link = self.link();
         match link.attempt.clone().await {
             Ok(connection) => Ok((connection, link)),
             Err(error) => {
-                link.is_lost.store(true, Ordering::Release);
+                link.lose();
                 Err(NotSent::wrap(error))
             }
         }
+    }
+}
+
+/// Once for the runtime to look at its sockets, once for the task: a future of `block_on` goes before tasks.
+async fn others_turn() {
+    for _ in 0..2 {
+        task::yield_now().await;
     }
 }
 
@@ -156,6 +188,12 @@ impl Settings {
             tokio::spawn(async move { client.get_multiplexed_async_connection_with_config(&config).await });
         let attempt = task.map(|joined| match joined {
             Ok(connected) => connected,
+            // It will panic every time. The one known cause: TLS without a cryptography that rustls could choose.
+            Err(joined) if joined.is_panic() => Err((
+                ErrorKind::InvalidClientConfig,
+                "connecting panicked; with TLS, install one cryptography for rustls (CryptoProvider::install_default)",
+            )
+                .into()),
             // The runtime that it was begun in has ended.
             Err(_) => Err(io::Error::from(io::ErrorKind::NotConnected).into()),
         });
@@ -167,12 +205,19 @@ impl Settings {
 }
 
 impl Link {
+    fn is_lost(&self) -> bool {
+        self.is_lost.load(Ordering::Acquire)
+    }
+
+    fn lose(&self) {
+        self.is_lost.store(true, Ordering::Release);
+    }
+
     /// Looks at what became of a command. After a time-out the connection is given up, too: an end that nobody announces
     /// looks like that, and would for a quarter of an hour.
     fn judge<T>(&self, result: &RedisResult<T>) {
-        let is_lost = result.as_ref().err().is_some_and(is_of_the_connection);
-        if is_lost {
-            self.is_lost.store(true, Ordering::Release);
+        if result.as_ref().err().is_some_and(is_of_the_connection) {
+            self.lose();
         }
     }
 }

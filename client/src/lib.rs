@@ -40,7 +40,8 @@
 //! renewed.
 //!
 //! # Features
-//! `cluster`, `sentinel`, `connection-manager` and `tls` pass on to the `redis` crate and change nothing here.
+//! `cluster`, `sentinel`, `connection-manager` and `tls` pass on to the `redis` crate. With `tls` the application installs
+//! the cryptography of rustls; a `rediss://` URL without one is an error of each call.
 #![forbid(unsafe_code)]
 
 mod bounds;
@@ -55,7 +56,10 @@ mod owner;
 mod redis_store;
 mod store;
 
-pub use bounds::{RESULT_BYTES, RETENTION_MAX, TOKEN_BYTES};
+/// The crate whose connections these are, so that an application can name the same version.
+pub use redis;
+
+pub use bounds::{KEY_BYTES, RESULT_BYTES, RETENTION_MAX, TOKEN_BYTES};
 pub use codec::{Codec, CodecError, Json};
 pub use commands::{AsyncIdempotencyCommands, IdempotencyCommands, IdempotencyPipeline, Limit, LimitMode};
 pub use error::{Error, ErrorKind};

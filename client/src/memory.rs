@@ -123,6 +123,7 @@ impl MemoryStore {
     }
 
     fn begin_now(&self, key: &[u8], fingerprint: &[u8], owner: &[u8], ttl: Duration) -> Result<Begin, Error> {
+        bounds::key(key)?;
         bounds::token("fingerprint", fingerprint)?;
         bounds::token("owner", owner)?;
         let ttl_ms = bounds::ttl_ms(ttl)?;
@@ -154,6 +155,7 @@ impl MemoryStore {
         owner: &[u8],
         result: &[u8],
     ) -> Result<bool, Error> {
+        bounds::key(key)?;
         bounds::token("fingerprint", fingerprint)?;
         bounds::token("owner", owner)?;
         bounds::result(result)?;
@@ -175,6 +177,7 @@ impl MemoryStore {
     }
 
     fn abort_now(&self, key: &[u8], fingerprint: &[u8], owner: &[u8]) -> Result<bool, Error> {
+        bounds::key(key)?;
         bounds::token("fingerprint", fingerprint)?;
         bounds::token("owner", owner)?;
         let now = (self.shared.clock)();
@@ -274,9 +277,8 @@ mod tests {
         let (store, now) = manual();
         for number in 0..100_000_u64 {
             let key = number.to_le_bytes();
-            store
-                .begin_now(&key, b"f", b"o", Duration::from_millis(10))
-                .unwrap();
+            let begun = store.begin_now(&key, b"f", b"o", Duration::from_millis(10));
+            assert_eq!(begun.unwrap(), Begin::Acquired);
             now.fetch_add(1, Ordering::SeqCst);
         }
         assert!(store.lock().by_key.len() <= 2 * super::SWEEP_RECORDS);

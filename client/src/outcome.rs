@@ -1,9 +1,11 @@
 //! What the commands answer, as types.
 
+use std::fmt;
 use std::time::Duration;
 
 /// The answer of `IDEM key BEGIN`.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[must_use = "only `Acquired` lets the work be done"]
 pub enum Begin {
     /// The record is this caller's now: do the work, then complete it.
     Acquired,
@@ -16,7 +18,8 @@ pub enum Begin {
 }
 
 /// The answer of `IDEM key INSPECT`, when there is a live record.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Inspection {
     /// Whether the result is there.
     pub state: State,
@@ -30,6 +33,18 @@ pub struct Inspection {
     pub ttl: Duration,
     /// The length of the stored result; 0 while it is pending.
     pub result_bytes: u64,
+}
+
+/// Without the owner: whoever has it can complete the record.
+impl fmt::Debug for Inspection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Inspection")
+            .field("state", &self.state)
+            .field("deadline_ms", &self.deadline_ms)
+            .field("ttl", &self.ttl)
+            .field("result_bytes", &self.result_bytes)
+            .finish_non_exhaustive()
+    }
 }
 
 /// Of a record.

@@ -13,7 +13,10 @@ const RANDOM_BYTES: usize = 16;
 pub struct OwnerToken([u8; 2 * RANDOM_BYTES]);
 
 impl OwnerToken {
-    /// A new one. The error is that the operating system gave no random bytes.
+    /// A new one.
+    ///
+    /// # Errors
+    /// The operating system gave no random bytes.
     pub fn random() -> Result<OwnerToken, Error> {
         let mut random = [0; RANDOM_BYTES];
         getrandom::fill(&mut random).map_err(|error| {

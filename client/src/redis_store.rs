@@ -29,17 +29,27 @@ pub struct RedisStore<C = LazyConnection> {
 
 impl RedisStore {
     /// The server of a URL (`redis://host:port/db`, `rediss://` with the feature `tls`), of a host and port, or of a
-    /// `redis::ConnectionInfo`, over a [`LazyConnection`]. The error is that the URL is none.
+    /// `redis::ConnectionInfo`, over a [`LazyConnection`].
+    ///
+    /// # Errors
+    /// That is no server's address, or one that needs the feature `tls`.
     pub fn open(server: impl IntoConnectionInfo) -> Result<RedisStore, Error> {
-        RedisStore::from_client(&Client::open(server)?)
+        RedisStore::from_client(&Client::open(server).map_err(Error::of_address)?)
     }
 
     /// The server of a client, over a [`LazyConnection`].
+    ///
+    /// # Errors
+    /// As of [`RedisStore::open`].
     pub fn from_client(client: &Client) -> Result<RedisStore, Error> {
-        Ok(RedisStore::from_connection(LazyConnection::new(client)?))
+        let connection = LazyConnection::new(client).map_err(Error::of_address)?;
+        Ok(RedisStore::from_connection(connection))
     }
 
     /// The same server with another limit for connecting (2 s). To be called before the store is cloned and used.
+    ///
+    /// # Errors
+    /// A limit of zero.
     pub fn with_connect_timeout(self, timeout: Duration) -> Result<RedisStore, Error> {
         let (_, response) = self.connection.timeouts();
         self.with_timeouts(timeout, response)
@@ -47,6 +57,9 @@ impl RedisStore {
 
     /// The same server with another limit for an answer (6 s). To be called before the store is cloned and used. A command
     /// that takes longer may have run.
+    ///
+    /// # Errors
+    /// A limit of zero.
     pub fn with_response_timeout(self, timeout: Duration) -> Result<RedisStore, Error> {
         let (connect, _) = self.connection.timeouts();
         self.with_timeouts(connect, timeout)
@@ -74,6 +87,9 @@ where
     }
 
     /// `IDEM key INSPECT`: what is known of the key's live record; `None` when there is none.
+    ///
+    /// # Errors
+    /// The server's, or the connection's.
     pub async fn inspect(&self, key: &[u8]) -> Result<Option<Inspection>, Error> {
         self.connection.clone().idempotency_inspect(key).await
     }

@@ -8,12 +8,14 @@
 //! * An error of BEGIN means that the work must not be done.
 
 use std::future::Future;
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::error::Error;
 use crate::outcome::Begin;
 
-/// A store of idempotency records. Cheap to clone: clones are the same store.
+/// A store of idempotency records. Cheap to clone: clones are the same store. It is not `dyn`-compatible; an application
+/// that chooses between two at run time makes an `enum` of them.
 pub trait Store: Clone + Send + Sync + 'static {
     /// `IDEM key BEGIN fingerprint owner ttl`. Fingerprint and owner have 1 to 128 bytes, `ttl` 1 ms to 7 days.
     fn begin(
@@ -41,4 +43,31 @@ pub trait Store: Clone + Send + Sync + 'static {
         fingerprint: &[u8],
         owner: &[u8],
     ) -> impl Future<Output = Result<bool, Error>> + Send;
+}
+
+/// A store that is shared anyway.
+impl<S: Store> Store for Arc<S> {
+    async fn begin(
+        &self,
+        key: &[u8],
+        fingerprint: &[u8],
+        owner: &[u8],
+        ttl: Duration,
+    ) -> Result<Begin, Error> {
+        S::begin(self, key, fingerprint, owner, ttl).await
+    }
+
+    async fn complete(
+        &self,
+        key: &[u8],
+        fingerprint: &[u8],
+        owner: &[u8],
+        result: &[u8],
+    ) -> Result<bool, Error> {
+        S::complete(self, key, fingerprint, owner, result).await
+    }
+
+    async fn abort(&self, key: &[u8], fingerprint: &[u8], owner: &[u8]) -> Result<bool, Error> {
+        S::abort(self, key, fingerprint, owner).await
+    }
 }

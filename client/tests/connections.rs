@@ -7,8 +7,7 @@ use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use idem_client::{
-    AsyncIdempotencyCommands, Begin, Error, IdempotencyCommands, IdempotencyPipeline, LazyConnection,
-    RedisStore, Store,
+    AsyncIdempotencyCommands, Begin, Error, IdempotencyCommands, LazyConnection, RedisStore, Store,
 };
 use redis::aio::{ConnectionManager, MultiplexedConnection};
 
@@ -81,14 +80,19 @@ fn connections_of_sentinels_have_them() {
     let _ = (asynchronous, blocking);
 }
 
-#[test]
-fn pipelines_of_clusters_have_them() -> Result<(), Error> {
-    let mut pipeline = redis::cluster::cluster_pipe();
-    pipeline
-        .idempotency_begin("k", "f", "o", TTL)?
-        .idempotency_complete("k", "f", "o", "r")?
-        .once("other", TTL)?;
-    assert!(pipeline.idempotency_begin("k", "", "o", TTL).is_err());
-    assert_eq!(pipeline.cmd_iter().count(), 3);
-    Ok(())
+/// The application chooses the cryptography of TLS. Without one nothing will ever connect: no error that is worth another
+/// try.
+#[cfg(feature = "tls")]
+#[tokio::test]
+async fn tls_without_a_cryptography_is_a_wrong_configuration() {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
+    let address = listener.local_addr().expect("it is bound");
+    let store = RedisStore::open(format!("rediss://{address}/")).expect("an address");
+    let begun = store.begin(b"k", b"f", b"o", TTL).await;
+    let error = begun.expect_err("nobody speaks TLS");
+    assert_eq!(
+        (error.kind(), error.is_transient(), error.may_have_run()),
+        (idem_client::ErrorKind::InvalidArgument, false, false),
+        "{error}"
+    );
 }

@@ -23,8 +23,8 @@ use axum::routing::post;
 use bytes::Bytes;
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use http::Request;
-use idem_client::{Begin, Error, OwnerToken, RedisStore, Store};
-use idem_http::{IdempotencyLayer, Principal};
+use idem_client::{Begin, Error, OwnerToken, RedisStore, Store, redis};
+use idem_http::{IdempotencyLayer, Principal, storage_key};
 use tokio::runtime::Runtime;
 use tower::ServiceExt;
 
@@ -182,6 +182,19 @@ fn server(criterion: &mut Criterion) {
         bencher.iter(|| assert_eq!(call(&runtime, &router, request("/", "replayed", &body)), 200));
     });
     group.finish();
+
+    // The server has afterwards what it had before.
+    let caller = Principal::new("Bearer", "bench", "ada");
+    let stored = |key: &str| storage_key(&namespace, &caller, "acme", key);
+    let mut delete = redis::cmd("DEL");
+    delete.arg(stored("replayed"));
+    for number in 0..number.load(Ordering::Relaxed) {
+        let key = format!("{namespace}-{number}");
+        delete.arg(stored(&key)).arg(key);
+    }
+    let client = redis::Client::open(format!("redis://{address}/")).expect("IDEM_TEST_ADDR is host:port");
+    let mut connection = client.get_connection().expect("a server");
+    delete.exec(&mut connection).expect("a server");
 }
 
 criterion_group! {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use redis::aio::ConnectionLike;
 use redis::{Cmd, FromRedisValue};
 
+use super::reply::Flag;
 use super::{Limit, LimitMode};
 use crate::error::Error;
 use crate::outcome::{Begin, Inspection};
@@ -16,6 +17,10 @@ use crate::outcome::{Begin, Inspection};
 /// its answer is lost, [`Error::may_have_run`] says so and nobody repeats it.
 ///
 /// A future that is dropped gives up the answer, and not the command: it may have been sent.
+///
+/// # Errors
+/// Of each method: an argument outside of its bounds, of which nothing is sent; what the server answered; what became of
+/// the connection. [`Error`] tells them apart.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -66,7 +71,7 @@ pub trait AsyncIdempotencyCommands: ConnectionLike + Send {
             owner.as_ref(),
             result.as_ref(),
         );
-        call(self, cmd)
+        flag(self, cmd)
     }
 
     /// `IDEM key ABORT fingerprint owner`. True when the pending record was this owner's and is gone now. For work of which
@@ -78,7 +83,7 @@ pub trait AsyncIdempotencyCommands: ConnectionLike + Send {
         owner: impl AsRef<[u8]>,
     ) -> impl Future<Output = Result<bool, Error>> + Send {
         let cmd = super::abort(key.as_ref(), fingerprint.as_ref(), owner.as_ref());
-        call(self, cmd)
+        flag(self, cmd)
     }
 
     /// `IDEM key INSPECT`: what is known of the key's live record, without its result; `None` when there is none.
@@ -86,7 +91,8 @@ pub trait AsyncIdempotencyCommands: ConnectionLike + Send {
         &mut self,
         key: impl AsRef<[u8]>,
     ) -> impl Future<Output = Result<Option<Inspection>, Error>> + Send {
-        call(self, Ok(super::inspect(key.as_ref())))
+        let cmd = super::inspect(key.as_ref());
+        call(self, cmd)
     }
 
     /// `ONCE key ttl`: true for the first caller, false for every other until `ttl` (1 ms to 7 days) after the first.
@@ -96,7 +102,7 @@ pub trait AsyncIdempotencyCommands: ConnectionLike + Send {
         ttl: Duration,
     ) -> impl Future<Output = Result<bool, Error>> + Send {
         let cmd = super::once(key.as_ref(), ttl);
-        call(self, cmd)
+        flag(self, cmd)
     }
 
     /// `LIMIT key max window …`: counts a call, when it fits. `max` is 1 to 2147483647 (a bucket: 1000000), `window` 1 to
@@ -120,6 +126,13 @@ where
     C: ConnectionLike + Send + ?Sized,
     T: FromRedisValue,
 {
-    let value = connection.req_packed_command(&cmd?).await?.extract_error()?;
-    T::from_redis_value(value).map_err(|error| redis::RedisError::from(error).into())
+    let value = connection.req_packed_command(&cmd?).await;
+    super::read(value)
+}
+
+async fn flag<C>(connection: &mut C, cmd: Result<Cmd, Error>) -> Result<bool, Error>
+where
+    C: ConnectionLike + Send + ?Sized,
+{
+    call(connection, cmd).await.map(|Flag(is_one)| is_one)
 }

@@ -4,12 +4,21 @@ use std::time::Duration;
 
 use redis::{Cmd, ConnectionLike, FromRedisValue};
 
+use super::reply::Flag;
 use super::{Limit, LimitMode};
 use crate::error::Error;
 use crate::outcome::{Begin, Inspection};
 
 /// The commands of idemd, on every blocking connection of the `redis` crate. As
 /// [`AsyncIdempotencyCommands`](super::AsyncIdempotencyCommands) in everything else: there is what each method does.
+///
+/// **Drop the connection after an error that is not the server's answer** (`Connection`, `Timeout`, `Protocol`). One that
+/// failed while it wrote has sent half a command, and the next command's bytes become the rest of it: of a COMPLETE, the
+/// tail of a result that nobody sent. Pools do so when they are told that the connection is broken.
+///
+/// # Errors
+/// Of each method: an argument outside of its bounds, of which nothing is sent; what the server answered; what became of
+/// the connection. [`Error`] tells them apart.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -49,7 +58,7 @@ pub trait IdempotencyCommands: ConnectionLike {
             owner.as_ref(),
             result.as_ref(),
         )?;
-        call(self, &cmd)
+        flag(self, &cmd)
     }
 
     /// `IDEM key ABORT fingerprint owner`.
@@ -60,17 +69,17 @@ pub trait IdempotencyCommands: ConnectionLike {
         owner: impl AsRef<[u8]>,
     ) -> Result<bool, Error> {
         let cmd = super::abort(key.as_ref(), fingerprint.as_ref(), owner.as_ref())?;
-        call(self, &cmd)
+        flag(self, &cmd)
     }
 
     /// `IDEM key INSPECT`.
     fn idempotency_inspect(&mut self, key: impl AsRef<[u8]>) -> Result<Option<Inspection>, Error> {
-        call(self, &super::inspect(key.as_ref()))
+        call(self, &super::inspect(key.as_ref())?)
     }
 
     /// `ONCE key ttl`.
     fn once(&mut self, key: impl AsRef<[u8]>, ttl: Duration) -> Result<bool, Error> {
-        call(self, &super::once(key.as_ref(), ttl)?)
+        flag(self, &super::once(key.as_ref(), ttl)?)
     }
 
     /// `LIMIT key max window …`.
@@ -88,6 +97,9 @@ pub trait IdempotencyCommands: ConnectionLike {
 impl<C: ConnectionLike + ?Sized> IdempotencyCommands for C {}
 
 fn call<C: ConnectionLike + ?Sized, T: FromRedisValue>(connection: &mut C, cmd: &Cmd) -> Result<T, Error> {
-    let value = connection.req_command(cmd)?.extract_error()?;
-    T::from_redis_value(value).map_err(|error| redis::RedisError::from(error).into())
+    super::read(connection.req_command(cmd))
+}
+
+fn flag<C: ConnectionLike + ?Sized>(connection: &mut C, cmd: &Cmd) -> Result<bool, Error> {
+    call(connection, cmd).map(|Flag(is_one)| is_one)
 }

@@ -8,9 +8,15 @@
 //!
 //! A method sends one command and never repeats it. Arguments are bytes; they are checked before anything is sent.
 //!
-//! Time-outs, pools and reconnecting stay those of the connection. A **cluster connection of the `redis` crate repeats
-//! commands by itself** after a lost connection unless it was built with `retries(0)`. For these commands that does no
-//! harm (a repeated BEGIN finds its own record and answers `pending`), but a `pending` can then be one's own.
+//! Time-outs, pools and reconnecting stay those of the connection. Two things to know of the crate's:
+//! * **A cluster connection repeats commands by itself** after a lost connection. Build it with `retries(0)`. Otherwise a
+//!   repeated BEGIN finds its own record (`pending`), a repeated ONCE answers `false` to the first caller, a repeated LIMIT
+//!   counts twice, and an error speaks of the last attempt only, so that [`Error::may_have_run`] can be wrong.
+//! * **A blocking connection that failed while it wrote** (a write time-out) has sent half a command; what is sent next
+//!   becomes the rest of it. Drop a blocking connection after any error that is not the server's answer.
+//!
+//! The pipelines of a *blocking* cluster connection are left out: after a failure they leave answers unread, and the next
+//! command on the connection gets one of those.
 //!
 //! [`Begin`]: crate::Begin
 //! [`Inspection`]: crate::Inspection
@@ -22,7 +28,7 @@ mod reply;
 
 use std::time::Duration;
 
-use redis::Cmd;
+use redis::{Cmd, FromRedisValue, RedisResult, Value};
 
 pub use asynchronous::AsyncIdempotencyCommands;
 pub use blocking::IdempotencyCommands;
@@ -47,6 +53,7 @@ pub enum LimitMode {
 
 /// The answer of LIMIT.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use = "a call that was refused must not be made"]
 pub enum Limit {
     /// The call fits and is counted.
     Allowed {
@@ -67,6 +74,12 @@ impl Limit {
     }
 }
 
+/// The answer of one command. What the connection says is told apart from an answer that the command does not have.
+fn read<T: FromRedisValue>(answer: RedisResult<Value>) -> Result<T, Error> {
+    let value = answer.and_then(Value::extract_error).map_err(Error::of_command)?;
+    T::from_redis_value(value).map_err(|_| Error::unexpected_answer())
+}
+
 fn idem(key: &[u8], action: &str) -> Cmd {
     let mut cmd = redis::cmd("IDEM");
     cmd.arg(key).arg(action);
@@ -74,6 +87,7 @@ fn idem(key: &[u8], action: &str) -> Cmd {
 }
 
 pub(crate) fn begin(key: &[u8], fingerprint: &[u8], owner: &[u8], ttl: Duration) -> Result<Cmd, Error> {
+    bounds::key(key)?;
     bounds::token("fingerprint", fingerprint)?;
     bounds::token("owner", owner)?;
     let ttl_ms = bounds::ttl_ms(ttl)?;
@@ -83,6 +97,7 @@ pub(crate) fn begin(key: &[u8], fingerprint: &[u8], owner: &[u8], ttl: Duration)
 }
 
 pub(crate) fn complete(key: &[u8], fingerprint: &[u8], owner: &[u8], result: &[u8]) -> Result<Cmd, Error> {
+    bounds::key(key)?;
     bounds::token("fingerprint", fingerprint)?;
     bounds::token("owner", owner)?;
     bounds::result(result)?;
@@ -92,6 +107,7 @@ pub(crate) fn complete(key: &[u8], fingerprint: &[u8], owner: &[u8], result: &[u
 }
 
 pub(crate) fn abort(key: &[u8], fingerprint: &[u8], owner: &[u8]) -> Result<Cmd, Error> {
+    bounds::key(key)?;
     bounds::token("fingerprint", fingerprint)?;
     bounds::token("owner", owner)?;
     let mut cmd = idem(key, "ABORT");
@@ -99,11 +115,13 @@ pub(crate) fn abort(key: &[u8], fingerprint: &[u8], owner: &[u8]) -> Result<Cmd,
     Ok(cmd)
 }
 
-pub(crate) fn inspect(key: &[u8]) -> Cmd {
-    idem(key, "INSPECT")
+pub(crate) fn inspect(key: &[u8]) -> Result<Cmd, Error> {
+    bounds::key(key)?;
+    Ok(idem(key, "INSPECT"))
 }
 
 fn once(key: &[u8], ttl: Duration) -> Result<Cmd, Error> {
+    bounds::key(key)?;
     let ttl_ms = bounds::ttl_ms(ttl)?;
     let mut cmd = redis::cmd("ONCE");
     cmd.arg(key).arg(ttl_ms);
@@ -112,6 +130,7 @@ fn once(key: &[u8], ttl: Duration) -> Result<Cmd, Error> {
 
 /// Always with WITHRETRY: without it a refusal says nothing about how long to wait.
 fn limit(key: &[u8], max: u32, window: Duration, mode: LimitMode) -> Result<Cmd, Error> {
+    bounds::key(key)?;
     let window_ms = bounds::limit(max, window, mode)?;
     let mut cmd = redis::cmd("LIMIT");
     cmd.arg(key).arg(max).arg(window_ms);

@@ -13,8 +13,8 @@ use crate::error::Error;
 /// `Option<`[`Inspection`](crate::Inspection)`>`, [`Limit`](super::Limit). An argument outside of its bounds is an error
 /// here, and the pipeline is what it was before.
 ///
-/// An error of the whole pipeline becomes an [`Error`] with `Error::from`: it then may have run, in part or completely,
-/// unless the transaction was refused as a whole.
+/// An error of the whole pipeline becomes an [`Error`] with `Error::from`: it then may have run, in part or completely.
+/// That goes for a transaction, too, whatever the error says: what `EXEC` answered is not in it.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -57,7 +57,7 @@ pub trait IdempotencyPipeline {
     ) -> Result<&mut Self, Error>;
 
     /// Adds `IDEM key INSPECT`.
-    fn idempotency_inspect(&mut self, key: impl AsRef<[u8]>) -> &mut Self;
+    fn idempotency_inspect(&mut self, key: impl AsRef<[u8]>) -> Result<&mut Self, Error>;
 
     /// Adds `ONCE key ttl`.
     fn once(&mut self, key: impl AsRef<[u8]>, ttl: Duration) -> Result<&mut Self, Error>;
@@ -72,70 +72,62 @@ pub trait IdempotencyPipeline {
     ) -> Result<&mut Self, Error>;
 }
 
-/// The body for each kind of pipeline: they share no trait.
-macro_rules! implement_for {
-    ($pipeline:ty) => {
-        impl IdempotencyPipeline for $pipeline {
-            fn idempotency_begin(
-                &mut self,
-                key: impl AsRef<[u8]>,
-                fingerprint: impl AsRef<[u8]>,
-                owner: impl AsRef<[u8]>,
-                ttl: Duration,
-            ) -> Result<&mut Self, Error> {
-                let cmd = super::begin(key.as_ref(), fingerprint.as_ref(), owner.as_ref(), ttl)?;
-                Ok(self.add_command(cmd))
-            }
+impl IdempotencyPipeline for Pipeline {
+    fn idempotency_begin(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        fingerprint: impl AsRef<[u8]>,
+        owner: impl AsRef<[u8]>,
+        ttl: Duration,
+    ) -> Result<&mut Self, Error> {
+        let cmd = super::begin(key.as_ref(), fingerprint.as_ref(), owner.as_ref(), ttl)?;
+        Ok(self.add_command(cmd))
+    }
 
-            fn idempotency_complete(
-                &mut self,
-                key: impl AsRef<[u8]>,
-                fingerprint: impl AsRef<[u8]>,
-                owner: impl AsRef<[u8]>,
-                result: impl AsRef<[u8]>,
-            ) -> Result<&mut Self, Error> {
-                let cmd = super::complete(
-                    key.as_ref(),
-                    fingerprint.as_ref(),
-                    owner.as_ref(),
-                    result.as_ref(),
-                )?;
-                Ok(self.add_command(cmd))
-            }
+    fn idempotency_complete(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        fingerprint: impl AsRef<[u8]>,
+        owner: impl AsRef<[u8]>,
+        result: impl AsRef<[u8]>,
+    ) -> Result<&mut Self, Error> {
+        let cmd = super::complete(
+            key.as_ref(),
+            fingerprint.as_ref(),
+            owner.as_ref(),
+            result.as_ref(),
+        )?;
+        Ok(self.add_command(cmd))
+    }
 
-            fn idempotency_abort(
-                &mut self,
-                key: impl AsRef<[u8]>,
-                fingerprint: impl AsRef<[u8]>,
-                owner: impl AsRef<[u8]>,
-            ) -> Result<&mut Self, Error> {
-                let cmd = super::abort(key.as_ref(), fingerprint.as_ref(), owner.as_ref())?;
-                Ok(self.add_command(cmd))
-            }
+    fn idempotency_abort(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        fingerprint: impl AsRef<[u8]>,
+        owner: impl AsRef<[u8]>,
+    ) -> Result<&mut Self, Error> {
+        let cmd = super::abort(key.as_ref(), fingerprint.as_ref(), owner.as_ref())?;
+        Ok(self.add_command(cmd))
+    }
 
-            fn idempotency_inspect(&mut self, key: impl AsRef<[u8]>) -> &mut Self {
-                self.add_command(super::inspect(key.as_ref()))
-            }
+    fn idempotency_inspect(&mut self, key: impl AsRef<[u8]>) -> Result<&mut Self, Error> {
+        let cmd = super::inspect(key.as_ref())?;
+        Ok(self.add_command(cmd))
+    }
 
-            fn once(&mut self, key: impl AsRef<[u8]>, ttl: Duration) -> Result<&mut Self, Error> {
-                let cmd = super::once(key.as_ref(), ttl)?;
-                Ok(self.add_command(cmd))
-            }
+    fn once(&mut self, key: impl AsRef<[u8]>, ttl: Duration) -> Result<&mut Self, Error> {
+        let cmd = super::once(key.as_ref(), ttl)?;
+        Ok(self.add_command(cmd))
+    }
 
-            fn limit(
-                &mut self,
-                key: impl AsRef<[u8]>,
-                max: u32,
-                window: Duration,
-                mode: LimitMode,
-            ) -> Result<&mut Self, Error> {
-                let cmd = super::limit(key.as_ref(), max, window, mode)?;
-                Ok(self.add_command(cmd))
-            }
-        }
-    };
+    fn limit(
+        &mut self,
+        key: impl AsRef<[u8]>,
+        max: u32,
+        window: Duration,
+        mode: LimitMode,
+    ) -> Result<&mut Self, Error> {
+        let cmd = super::limit(key.as_ref(), max, window, mode)?;
+        Ok(self.add_command(cmd))
+    }
 }
-
-implement_for!(Pipeline);
-#[cfg(feature = "cluster")]
-implement_for!(redis::cluster::ClusterPipeline);

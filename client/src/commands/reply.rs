@@ -76,6 +76,20 @@ impl FromRedisValue for Limit {
     }
 }
 
+/// 1 or 0, of COMPLETE, ABORT and ONCE, and nothing else: to take another answer for one of them would be to promise what
+/// the server did not.
+pub(super) struct Flag(pub(super) bool);
+
+impl FromRedisValue for Flag {
+    fn from_redis_value(value: Value) -> Result<Flag, ParsingError> {
+        match value {
+            Value::Int(1) => Ok(Flag(true)),
+            Value::Int(0) => Ok(Flag(false)),
+            _ => Err("1 or 0 was expected".into()),
+        }
+    }
+}
+
 fn as_bytes(value: &Value) -> Option<&[u8]> {
     match value {
         Value::BulkString(bytes) => Some(bytes),
@@ -197,6 +211,27 @@ mod tests {
             ("$-1\r\n", None),
         ] {
             assert_eq!(read::<Limit>(wire), expected, "{wire}");
+        }
+    }
+
+    #[test]
+    fn flags_are_one_or_zero() {
+        for (wire, expected) in [
+            (":1\r\n", Some(true)),
+            (":0\r\n", Some(false)),
+            (":2\r\n", None),
+            (":-1\r\n", None),
+            ("+OK\r\n", None),
+            ("+1\r\n", None),
+            ("$1\r\n1\r\n", None),
+            ("#t\r\n", None),
+            ("$-1\r\n", None),
+            ("*-1\r\n", None),
+            ("_\r\n", None),
+            ("*0\r\n", None),
+        ] {
+            let flag = read::<super::Flag>(wire).map(|super::Flag(is_one)| is_one);
+            assert_eq!(flag, expected, "{wire}");
         }
     }
 

@@ -1,13 +1,18 @@
 //! From the `redis` crate's errors, and a server's codes, to ours.
 //!
-//! An error that a server *answers* says that nothing was written, with one exception: `NOREPLICAS` that speaks of a
-//! timeout was applied. A code that is not in the table may mean anything, so it counts as one that may have run. A socket
-//! that fails tells nothing about what the other side received, except where no connection came to be.
+//! An error that a server *answers to one command* says that nothing was written, with one exception: `NOREPLICAS` that
+//! speaks of a timeout was applied. A code that is not in the table may mean anything, so it counts as one that may have
+//! run. A socket that fails tells nothing about what the other side received, except where it is known that no connection
+//! came to be ([`NotSent`]).
+//!
+//! Of anything that is not known to be one command, such as a pipeline or a transaction, parts may have run whatever the
+//! error says. Even an error while a transaction is queued is no proof: `MULTI` itself may have been refused, and some
+//! errors do not make `EXEC` abort; the `redis` crate does not keep what `EXEC` answered.
 
 use std::error::Error as _;
 use std::io;
 
-use redis::{RedisError, ServerError, ServerErrorKind};
+use redis::{RedisError, ServerError};
 
 use super::{Error, ErrorKind};
 
@@ -20,7 +25,9 @@ const DETAIL_BYTES: usize = 256;
 /// lies around it ([`NotSent::wrap`]).
 #[derive(Debug, thiserror::Error)]
 #[error("nothing was sent")]
-pub(crate) struct NotSent;
+pub(crate) struct NotSent {
+    kind: ErrorKind,
+}
 
 #[derive(Debug, thiserror::Error)]
 #[error("no connection: {text}")]
@@ -31,32 +38,33 @@ struct Unconnected {
 }
 
 impl NotSent {
-    /// The same failure, marked. Errors that the server answered to a handshake stay as they are: they say enough.
+    /// The same failure, marked: whatever went wrong while connecting, no command was sent. Errors that already say so stay
+    /// as they are.
     pub(crate) fn wrap(error: RedisError) -> RedisError {
-        if !error.is_io_error() {
+        let known = Error::from(error.clone());
+        if !known.may_have_run {
             return error;
         }
-        let kind = if error.is_timeout() {
-            io::ErrorKind::TimedOut
-        } else {
-            io::ErrorKind::NotConnected
+        let kind = match known.kind {
+            ErrorKind::Timeout => io::ErrorKind::TimedOut,
+            _ => io::ErrorKind::NotConnected,
         };
         let unconnected = Unconnected {
-            text: error.to_string(),
-            marker: NotSent,
+            text: known.message.into_owned(),
+            marker: NotSent { kind: known.kind },
         };
         io::Error::new(kind, unconnected).into()
     }
 
-    fn is_in(error: &RedisError) -> bool {
+    fn in_error(error: &RedisError) -> Option<&NotSent> {
         let mut next = error.source();
         while let Some(source) = next {
-            if source.is::<NotSent>() {
-                return true;
+            if let Some(marker) = source.downcast_ref::<NotSent>() {
+                return Some(marker);
             }
             next = source.source();
         }
-        false
+        None
     }
 }
 
@@ -64,57 +72,94 @@ impl NotSent {
 type Verdict = (ErrorKind, bool);
 
 impl From<RedisError> for Error {
-    /// Classifies an error of a command that was handed to a connection. Of a pipeline: the first one of its errors, and
-    /// other commands of it may have run in any case.
+    /// Classifies an error of anything that was handed to a connection of the `redis` crate: a pipeline, a transaction, or
+    /// more. Its kind is that of the first error in it. It may have run, in part or as a whole, except where nothing can
+    /// have been sent.
     fn from(error: RedisError) -> Error {
-        let is_alone = ServerError::try_from(error.clone()).is_ok();
+        Error::classified(error, false)
+    }
+}
+
+impl Error {
+    /// Classifies an error of one command.
+    pub(crate) fn of_command(error: RedisError) -> Error {
+        Error::classified(error, true)
+    }
+
+    /// What the `redis` crate says about an address. Not the address: it may hold a password.
+    pub(crate) fn of_address(error: RedisError) -> Error {
+        let hint = if says(&error, "TLS") {
+            " (TLS is the feature `tls`)"
+        } else {
+            ": redis://host:port/database, or host:port"
+        };
+        let message = format!("no address of a server{hint}: {error}");
+        Error::new(ErrorKind::InvalidArgument, message, false)
+    }
+
+    /// An answer that the command does not have.
+    pub(crate) fn unexpected_answer() -> Error {
+        Error::new(
+            ErrorKind::Protocol,
+            "the answer is none that the command has",
+            true,
+        )
+    }
+
+    fn classified(error: RedisError, is_one_command: bool) -> Error {
         let answers = error.clone().into_server_errors();
         let answer = answers.as_ref().and_then(|answers| answers.first());
-        let (kind, may_have_run) = match (error.kind(), answer) {
-            // Nothing of a transaction that was refused has run.
-            (redis::ErrorKind::Server(ServerErrorKind::ExecAbort), _) => (ErrorKind::Server, false),
-            (_, Some((_, answer))) => {
+        let (kind, may_have_run) = match answer {
+            Some((_, answer)) => {
                 let (kind, may_have_run) = server(answer.code(), answer.details());
-                (kind, may_have_run || !is_alone)
+                (kind, may_have_run || !is_one_command)
             }
-            (kind, None) => local(kind, &error),
+            None => local(&error),
         };
         Error {
             kind,
             message: message(kind, &error, answer.map(|(_, answer)| answer)).into(),
             may_have_run,
-            // What a server says about an unknown command begins with the command's arguments, and what came in place of an
-            // answer may be anybody's data.
-            source: (!matches!(kind, ErrorKind::Unsupported | ErrorKind::Protocol)).then_some(error),
+            // What a server answers can repeat the arguments of commands, of any command in a pipeline; and what came in
+            // place of an answer may be anybody's data.
+            source: (answers.is_none() && kind != ErrorKind::Protocol).then_some(error),
         }
     }
 }
 
 /// Errors that no server answered.
-fn local(kind: redis::ErrorKind, error: &RedisError) -> Verdict {
-    match kind {
-        redis::ErrorKind::Io => {
-            let not_sent = NotSent::is_in(error) || error.is_connection_refusal();
-            let kind = if error.is_timeout() {
-                ErrorKind::Timeout
-            } else {
-                ErrorKind::Connection
-            };
-            (kind, !not_sent)
-        }
+fn local(error: &RedisError) -> Verdict {
+    if let Some(marker) = NotSent::in_error(error) {
+        return (marker.kind, false);
+    }
+    match error.kind() {
+        // Also a refused connection: of one that repeats commands by itself (a cluster's), only the last attempt was.
+        redis::ErrorKind::Io if error.is_timeout() => (ErrorKind::Timeout, true),
+        redis::ErrorKind::Io => (ErrorKind::Connection, true),
         redis::ErrorKind::AuthenticationFailed => (ErrorKind::Denied, false),
-        redis::ErrorKind::InvalidClientConfig
-        | redis::ErrorKind::Client
-        | redis::ErrorKind::EmptySentinelList => (ErrorKind::InvalidArgument, false),
+        redis::ErrorKind::InvalidClientConfig | redis::ErrorKind::EmptySentinelList => {
+            (ErrorKind::InvalidArgument, false)
+        }
         redis::ErrorKind::RESP3NotSupported => (ErrorKind::Unsupported, false),
         redis::ErrorKind::MasterNameNotFoundBySentinel | redis::ErrorKind::NoValidReplicasFoundBySentinel => {
             (ErrorKind::Connection, false)
         }
         // A cluster's connection repeats by itself: an attempt before this one may have been sent.
-        redis::ErrorKind::ClusterConnectionNotFound => (ErrorKind::Connection, true),
+        redis::ErrorKind::ClusterConnectionNotFound | redis::ErrorKind::Client => {
+            (ErrorKind::Connection, true)
+        }
+        // A connection that ends within an answer is a lost one, and no answer of another kind.
+        redis::ErrorKind::Parse if says(error, "end of input") => (ErrorKind::Connection, true),
         redis::ErrorKind::Parse | redis::ErrorKind::UnexpectedReturnType => (ErrorKind::Protocol, true),
+        // The crate's own words about SELECT in a handshake, which it puts in place of the server's code.
+        redis::ErrorKind::Server(_) if says(error, "DB index") => (ErrorKind::InvalidArgument, true),
+        redis::ErrorKind::Server(_) => (ErrorKind::Connection, true),
         _ => (ErrorKind::Server, true),
     }
+}
+
+fn says(error: &RedisError, words: &str) -> bool {
+    error.to_string().contains(words)
 }
 
 /// Errors that a server answered, by code and text.
@@ -156,21 +201,34 @@ pub(super) fn server(code: &str, detail: Option<&str>) -> Verdict {
     }
 }
 
-/// For people. The texts of a server's errors that are repeated here hold no argument of a command.
+/// For people.
 fn message(kind: ErrorKind, error: &RedisError, answer: Option<&ServerError>) -> String {
-    let short = |text: &str| text[..text.floor_char_boundary(DETAIL_BYTES.min(text.len()))].to_owned();
+    if NotSent::in_error(error).is_some() {
+        // Made here, with all that there is to say.
+        return error.to_string();
+    }
     match (kind, answer) {
         (ErrorKind::Unsupported, _) => "the server does not know the command".to_owned(),
         (ErrorKind::Protocol, _) => "the answer is none that the command has".to_owned(),
-        (_, Some(answer)) => format!(
-            "the server answered {} {}",
-            short(answer.code()),
-            short(answer.details().unwrap_or_default())
-        ),
+        (_, Some(answer)) => {
+            let detail = answer.details().map(without_quotations).unwrap_or_default();
+            format!(
+                "the server answered {} {detail}",
+                without_quotations(answer.code())
+            )
+        }
         (ErrorKind::Timeout, None) => format!("no answer in time: {error}"),
-        (ErrorKind::Connection, None) => format!("the connection failed: {error}"),
-        (_, None) => error.to_string(),
+        (ErrorKind::Connection, None) if error.is_io_error() => format!("the connection failed: {error}"),
+        (_, None) => without_quotations(&error.to_string()).to_owned(),
     }
+}
+
+/// What a server says up to the first thing that it quotes: some quote the arguments of the command, and a key, a value or
+/// a password must not get into a log that way.
+fn without_quotations(text: &str) -> &str {
+    let end = text.find(['\'', '"', '`']).unwrap_or(text.len());
+    let end = text.floor_char_boundary(end.min(DETAIL_BYTES));
+    text[..end].trim_end_matches([' ', ','])
 }
 
 #[cfg(test)]

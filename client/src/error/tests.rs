@@ -2,16 +2,16 @@
 
 use std::io;
 
-use redis::{RedisError, Value, make_extension_error};
+use redis::{RedisError, Value};
 
 use super::NotSent;
 use crate::error::{Error, ErrorKind};
 
 /// An error line as a server sends it.
-fn answered(line: &str) -> Error {
+fn answered(line: &str) -> RedisError {
     let bytes = format!("-{line}\r\n");
     let value: Value = redis::parse_redis_value(bytes.as_bytes()).unwrap();
-    value.extract_error().unwrap_err().into()
+    value.extract_error().unwrap_err()
 }
 
 #[test]
@@ -126,13 +126,16 @@ fn answers_by_code_and_text() {
         ("ERR anything else", Server, false, false),
         ("SOMETHINGNEW with a text", Server, false, true),
     ] {
-        let error = answered(line);
+        let error = Error::of_command(answered(line));
         assert_eq!(
             (error.kind(), error.is_transient(), error.may_have_run()),
             (kind, transient, may_have_run),
             "{line}"
         );
         assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
+        // A lone answer may be all that is told of a pipeline, other commands of which have run.
+        let of_any = Error::from(answered(line));
+        assert_eq!((of_any.kind(), of_any.may_have_run()), (kind, true), "{line}");
     }
 }
 
@@ -141,10 +144,25 @@ fn what_no_server_answered() {
     use ErrorKind::*;
     let io = |kind: io::ErrorKind| RedisError::from(io::Error::from(kind));
     let local = |kind: redis::ErrorKind| RedisError::from((kind, "text"));
+    // What the crate makes of a SELECT that fails in a handshake, and of a connection that ends within an answer.
+    let refused = |text: &str| {
+        let kind = redis::ServerErrorKind::ResponseError.into();
+        RedisError::from((kind, "Redis server refused to switch database", text.to_owned()))
+    };
+    let cut = || {
+        let text = "Parse error at 8: Unexpected end of input";
+        RedisError::from(redis::ParsingError::from(text))
+    };
     for (error, kind, may_have_run) in [
-        (io(io::ErrorKind::ConnectionRefused), Connection, false),
+        // The last attempt of a connection that repeats commands; the first may have been sent.
+        (io(io::ErrorKind::ConnectionRefused), Connection, true),
+        (
+            NotSent::wrap(io(io::ErrorKind::ConnectionRefused)),
+            Connection,
+            false,
+        ),
         // A Unix socket that is not there yet.
-        (io(io::ErrorKind::NotFound), Connection, false),
+        (NotSent::wrap(io(io::ErrorKind::NotFound)), Connection, false),
         (io(io::ErrorKind::BrokenPipe), Connection, true),
         (io(io::ErrorKind::ConnectionReset), Connection, true),
         (io(io::ErrorKind::UnexpectedEof), Connection, true),
@@ -157,6 +175,26 @@ fn what_no_server_answered() {
             false,
         ),
         (local(redis::ErrorKind::Parse), Protocol, true),
+        (NotSent::wrap(local(redis::ErrorKind::Parse)), Protocol, false),
+        (cut(), Connection, true),
+        (NotSent::wrap(cut()), Connection, false),
+        (refused("DB index is out of range"), InvalidArgument, true),
+        (
+            NotSent::wrap(refused("DB index is out of range")),
+            InvalidArgument,
+            false,
+        ),
+        (
+            NotSent::wrap(refused("Redis is loading the dataset in memory")),
+            Connection,
+            false,
+        ),
+        (
+            NotSent::wrap(answered("SOMETHINGNEW in a handshake")),
+            Server,
+            false,
+        ),
+        (NotSent::wrap(answered("NOAUTH")), Denied, false),
         (local(redis::ErrorKind::UnexpectedReturnType), Protocol, true),
         (local(redis::ErrorKind::AuthenticationFailed), Denied, false),
         (
@@ -164,7 +202,7 @@ fn what_no_server_answered() {
             InvalidArgument,
             false,
         ),
-        (local(redis::ErrorKind::Client), InvalidArgument, false),
+        (local(redis::ErrorKind::Client), Connection, true),
         (local(redis::ErrorKind::EmptySentinelList), InvalidArgument, false),
         (
             local(redis::ErrorKind::MasterNameNotFoundBySentinel),
@@ -177,14 +215,36 @@ fn what_no_server_answered() {
             true,
         ),
         (local(redis::ErrorKind::RESP3NotSupported), Unsupported, false),
-        (make_extension_error("OOM".to_owned(), None), NoSpace, false),
     ] {
         let text = error.to_string();
-        let error = Error::from(error);
-        assert_eq!(
-            (error.kind(), error.may_have_run()),
-            (kind, may_have_run),
-            "{text}"
-        );
+        for error in [Error::of_command(error.clone()), Error::from(error)] {
+            assert_eq!(
+                (error.kind(), error.may_have_run()),
+                (kind, may_have_run),
+                "{text}"
+            );
+        }
+    }
+}
+
+/// Servers repeat arguments of commands, and the error of a pipeline holds the answers of all of them.
+#[test]
+fn no_argument_of_a_command_gets_into_a_text() {
+    for line in [
+        "ERR unknown command 'IDEM', with args beginning with: 'secret' 'BEGIN' ",
+        "ERR Unknown subcommand or wrong number of arguments for \"secret\"",
+        "WRONGTYPE of `secret`",
+        "NOPERM No permissions to access the 'secret' key",
+        "SOMETHINGNEW 'secret'",
+    ] {
+        let wrapped = NotSent::wrap(answered(line));
+        for error in [
+            Error::of_command(answered(line)),
+            Error::from(answered(line)),
+            Error::of_command(wrapped),
+        ] {
+            let told = format!("{error} {error:?} {:?}", std::error::Error::source(&error));
+            assert!(!told.contains("secret"), "{told}");
+        }
     }
 }

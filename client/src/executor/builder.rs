@@ -44,7 +44,7 @@ impl<S: Store, C: Codec> ExecutorBuilder<S, C> {
     }
 
     /// Whether a run that fails gives its key back, so that the next attempt runs at once: when `work` returns an error,
-    /// panics, or its future is dropped. Off by default, and only right when work that failed has had no effect: an error
+    /// panics, or is dropped while it runs. Off by default, and only right when work that failed has had no effect: an error
     /// can come after the card was charged.
     pub fn abort_on_error(mut self, abort_on_error: bool) -> Self {
         self.abort_on_error = abort_on_error;
@@ -62,7 +62,10 @@ impl<S: Store, C: Codec> ExecutorBuilder<S, C> {
         }
     }
 
-    /// The executor. The error is an empty key prefix, or a retention outside of its bounds.
+    /// The executor.
+    ///
+    /// # Errors
+    /// An empty key prefix, or a retention outside of its bounds.
     pub fn build(self) -> Result<IdempotentExecutor<S, C>, Error> {
         checked_prefix(&self.key_prefix)?;
         bounds::ttl_ms(self.retention)?;

@@ -5,7 +5,7 @@ const NONE: &[u8] = b"-";
 
 /// The fingerprint of a call: 1 to 128 bytes that are compared and never interpreted, or none.
 ///
-/// Made from `&str`, `&[u8]`, `&[u8; N]`, `&String`, `&Vec<u8>`, or `None`.
+/// Made from a reference to anything that is bytes (`&str`, `&[u8; 32]`, `&String`, the digest of a hash), or `None`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fingerprint<'a>(&'a [u8]);
 
@@ -21,33 +21,9 @@ impl<'a> Fingerprint<'a> {
     }
 }
 
-impl<'a> From<&'a [u8]> for Fingerprint<'a> {
-    fn from(bytes: &'a [u8]) -> Self {
-        Fingerprint(bytes)
-    }
-}
-
-impl<'a, const N: usize> From<&'a [u8; N]> for Fingerprint<'a> {
-    fn from(bytes: &'a [u8; N]) -> Self {
-        Fingerprint(bytes)
-    }
-}
-
-impl<'a> From<&'a Vec<u8>> for Fingerprint<'a> {
-    fn from(bytes: &'a Vec<u8>) -> Self {
-        Fingerprint(bytes)
-    }
-}
-
-impl<'a> From<&'a str> for Fingerprint<'a> {
-    fn from(text: &'a str) -> Self {
-        Fingerprint(text.as_bytes())
-    }
-}
-
-impl<'a> From<&'a String> for Fingerprint<'a> {
-    fn from(text: &'a String) -> Self {
-        Fingerprint(text.as_bytes())
+impl<'a, T: AsRef<[u8]> + ?Sized> From<&'a T> for Fingerprint<'a> {
+    fn from(bytes: &'a T) -> Self {
+        Fingerprint(bytes.as_ref())
     }
 }
 

@@ -36,7 +36,7 @@ pub use error::ExecuteError;
 pub use fingerprint::Fingerprint;
 
 use crate::bounds;
-use crate::codec::{Codec, Json};
+use crate::codec::{Codec, CodecError, Json};
 use crate::error::Error;
 use crate::outcome::Begin;
 use crate::owner::OwnerToken;
@@ -87,7 +87,8 @@ struct Settings<S, C> {
 
 impl<S: Store> IdempotentExecutor<S> {
     /// Begins to configure one. `key_prefix` stands before each key and may not be empty: it keeps the operations of one
-    /// executor apart from everything else on the server.
+    /// executor apart from everything else on the server. No prefix may be the beginning of another one's: `order:` with
+    /// the key `line:5` and `order:line:` with the key `5` are one key.
     pub fn builder(store: S, key_prefix: impl Into<Vec<u8>>) -> ExecutorBuilder<S> {
         ExecutorBuilder::new(store, key_prefix.into())
     }
@@ -96,14 +97,19 @@ impl<S: Store> IdempotentExecutor<S> {
 impl<S: Store, C: Codec> IdempotentExecutor<S, C> {
     /// Runs `work` unless it was run before, and keeps what it returns.
     ///
-    /// * `key` names the operation; the executor's prefix is put before it.
+    /// * `key` names the operation; the executor's prefix is put before it. It is not empty, and both together have at most
+    ///   16 MiB.
     /// * `fingerprint` says what exactly is asked for: bytes, a string, or `None` when the key alone identifies the work.
     ///   Empty or over 128 bytes is an error before anything is sent: pass a digest then.
     /// * `retention`: how long the outcome is kept, and how long a failed run blocks its key; 1 ms to 7 days in whole
     ///   milliseconds, `None` for the executor's.
     ///
-    /// A future that is dropped stops the work wherever it was; see [`ExecutorBuilder::abort_on_error`]. A panic of the
-    /// work goes through.
+    /// A future that is dropped stops the work wherever it was; see [`ExecutorBuilder::abort_on_error`]. One that is dropped
+    /// while it waits for BEGIN may have taken the key, like a BEGIN whose answer is lost. A panic of the work goes through.
+    ///
+    /// # Errors
+    /// [`ExecuteError`] says which step failed, and so whether the work was done. It is a `std::error::Error` when `E` is
+    /// one; `anyhow::Error` and `Box<dyn Error>` are none, so match on it, or let the work return an error type.
     pub async fn execute_once<T, E, W, F>(
         &self,
         key: impl AsRef<[u8]>,
@@ -120,13 +126,15 @@ impl<S: Store, C: Codec> IdempotentExecutor<S, C> {
         let fingerprint = fingerprint.into();
         let retention = retention.into().unwrap_or(settings.retention);
         // A store is not asked to check what can be known here: an error of BEGIN then always is one of the store.
-        bounds::token("fingerprint", fingerprint.as_bytes())
+        let key = key.as_ref();
+        checked_key(&settings.key_prefix, key)
+            .and_then(|()| bounds::token("fingerprint", fingerprint.as_bytes()))
             .and_then(|()| bounds::ttl_ms(retention))
             .map_err(ExecuteError::Refused)?;
         let owner = OwnerToken::random().map_err(ExecuteError::Refused)?;
         let attempt = Attempt {
             store: settings.store.clone(),
-            key: [settings.key_prefix.as_slice(), key.as_ref()].concat(),
+            key: [settings.key_prefix.as_slice(), key].concat(),
             fingerprint: fingerprint.as_bytes().to_vec(),
             owner,
             warnings: Arc::clone(&settings.warnings),
@@ -174,11 +182,12 @@ impl<S: Store, C: Codec> IdempotentExecutor<S, C> {
             Ok(result) => result,
             Err(error) => return Err(ExecuteError::Unstorable { value, error }),
         };
-        if let Err(error) = bounds::result(&result) {
-            return Err(ExecuteError::Unstorable {
-                value,
-                error: error.into(),
-            });
+        // What cannot be read again would be stored for its whole retention, and no repeat could be answered.
+        let readable = bounds::result(&result)
+            .map_err(CodecError::from)
+            .and_then(|()| self.settings.codec.decode::<T>(&result).map(drop));
+        if let Err(error) = readable {
+            return Err(ExecuteError::Unstorable { value, error });
         }
         match attempt.complete(&result).await {
             Ok(stored) => Ok(Outcome::Executed { value, stored }),
@@ -216,6 +225,16 @@ impl<S: Store, C: Codec> IdempotentExecutor<S, C> {
 /// Counts one outcome.
 fn count(outcome: &'static str) {
     metrics::counter!("idem_outcomes_total", "outcome" => outcome).increment(1);
+}
+
+/// What a call refuses: no key at all, as easily forgotten as a prefix, would make one operation of all of them.
+fn checked_key(prefix: &[u8], key: &[u8]) -> Result<(), Error> {
+    if key.is_empty() {
+        return Err(Error::invalid(
+            "an empty key names no operation: every call with it would be the same one",
+        ));
+    }
+    bounds::key_length(prefix.len().saturating_add(key.len()))
 }
 
 /// What an executor refuses to be made of.

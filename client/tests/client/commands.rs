@@ -200,9 +200,9 @@ async fn in_pipelines_and_transactions() {
             .and_then(|pipeline| {
                 pipeline.limit(format!("{other}:l"), 9, WINDOW, LimitMode::Tokens { cost: 4 })
             })
-            .unwrap()
-            .idempotency_inspect(&key)
-            .idempotency_inspect(format!("{key}:missing"));
+            .and_then(|pipeline| pipeline.idempotency_inspect(&key))
+            .and_then(|pipeline| pipeline.idempotency_inspect(format!("{key}:missing")))
+            .unwrap();
         // What is out of bounds is not added.
         let count = pipeline.len();
         assert!(pipeline.idempotency_begin(&key, "", "a", TTL).is_err());
@@ -270,6 +270,9 @@ fn arguments_are_refused_before_anything_is_sent() {
             .idempotency_complete("k", "f", "o", vec![0; 4_194_305])
             .map(drop),
         nobody.idempotency_abort("k", "f", long).map(drop),
+        nobody
+            .idempotency_inspect(vec![b'k'; idem_client::KEY_BYTES + 1])
+            .map(drop),
         nobody.once("k", Duration::ZERO).map(drop),
         nobody.limit("k", 0, WINDOW, LimitMode::Fixed).map(drop),
     ];
@@ -281,9 +284,10 @@ fn arguments_are_refused_before_anything_is_sent() {
             "{error}"
         );
     }
+    // Nothing was sent here, but a connection that repeats commands ends in the same words.
     let error = nobody.once("k", TTL).unwrap_err();
     assert_eq!(
         (error.kind(), error.may_have_run()),
-        (ErrorKind::Connection, false)
+        (ErrorKind::Connection, true)
     );
 }

@@ -2,42 +2,16 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
 
 use idem_testsuite::clients::Library;
-use idem_testsuite::process::binaries::target_directory;
+use idem_testsuite::process::binaries::{self, target_directory};
 use idem_testsuite::require::skip;
 use idem_testsuite::testdir::TestDir;
 
 use crate::support::Server;
 
-/// The executable of an example. A test that is run alone has not built them.
 fn example(name: &str) -> PathBuf {
-    static BUILT: OnceLock<()> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        let Some(cargo) = std::env::var_os("CARGO") else {
-            return;
-        };
-        let output = Command::new(cargo)
-            .args([
-                "build",
-                "--quiet",
-                "-p",
-                "idem-client",
-                "--examples",
-                "--target-dir",
-            ])
-            .arg(target_directory())
-            .current_dir(env!("CARGO_MANIFEST_DIR"))
-            .output()
-            .unwrap();
-        assert!(
-            output.status.success(),
-            "{}",
-            String::from_utf8_lossy(&output.stderr)
-        );
-    });
-    target_directory().join("debug").join("examples").join(name)
+    binaries::example("idem-client", name)
 }
 
 fn source(name: &str) -> PathBuf {
@@ -162,6 +136,31 @@ fn run_once_with_redis_py() {
         command.arg(source("run_once.py"));
         command
     });
+}
+
+/// An application whose connection decodes answers has words as text, and results that are no text.
+#[test]
+fn run_once_with_redis_py_where_answers_are_decoded() {
+    let test = "run_once_with_redis_py_where_answers_are_decoded";
+    if let Some(reason) = Library::RedisPy.missing() {
+        return skip(test, &reason);
+    }
+    let Some(server) = Server::find(test) else {
+        return;
+    };
+    let (host, port) = server.address().rsplit_once(':').unwrap();
+    let program = "import sys, redis, run_once\n\
+                   server = redis.Redis(sys.argv[1], int(sys.argv[2]), decode_responses=True)\n\
+                   print(*run_once.run_once(server, sys.argv[3], 'f', lambda: b'\\xff\\x00'))";
+    let packages = [target_directory().join("clients/python"), source("")];
+    for expected in ["executed", "replayed"] {
+        let mut command = Command::new("python3");
+        command
+            .env("PYTHONPATH", std::env::join_paths(&packages).unwrap())
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .args(["-c", program, host, port, &server.key("k")]);
+        assert_eq!(run(&mut command), (Some(0), format!("{expected} b'\\xff\\x00'")));
+    }
 }
 
 #[test]

@@ -139,6 +139,10 @@ async fn what_cannot_be_asked_is_refused_before_begin() {
             (ErrorKind::InvalidArgument, false)
         );
     }
+    for key in [String::new(), "k".repeat(idem_client::KEY_BYTES)] {
+        let refused: Call<u32> = once.execute_once(&key, None, None, never_run).await;
+        assert!(matches!(refused, Err(ExecuteError::Refused(_))), "{}", key.len());
+    }
     let refused: Call<u32> = once.execute_once("k", &too_long, None, never_run).await;
     assert!(refused.unwrap_err().to_string().contains("pass a digest"));
     assert!(store.asked().is_empty());
@@ -197,9 +201,50 @@ async fn values_that_look_like_nothing_come_back() {
     check("none", None::<u32>).await;
     check("empty list", Vec::<u32>::new()).await;
     for text in ["", "0", "null", "None", "\0", "\r\n", "\u{fffd}"] {
-        check(text, text.to_owned()).await;
+        check(&format!("text {text:?}"), text.to_owned()).await;
     }
     check("a mebibyte", "\u{ff}".repeat(1 << 19)).await;
+    // Amounts whose shortest decimals are read back as another float by a reader that takes the short way.
+    let amounts: Vec<f64> = (0..5_000_u32)
+        .map(|cents| f64::from(cents) / 100.0 * 1.19)
+        .collect();
+    check("amounts", amounts).await;
+    check(
+        "edges",
+        vec![f64::MIN_POSITIVE, f64::MAX, 5e-324, -0.0, 981_721.689_899_999_9],
+    )
+    .await;
+}
+
+/// What a codec cannot read again is told when it was made, and not to everybody who repeats it.
+#[tokio::test]
+async fn a_value_that_cannot_be_read_again_is_not_stored() {
+    for value in [f64::NAN, f64::INFINITY] {
+        let store = Recording::new();
+        let run = || async { Ok::<_, OutOfStock>(value) };
+        let failed = executor(&store).execute_once("k", None, None, run).await;
+        assert!(
+            matches!(failed, Err(ExecuteError::Unstorable { value: kept, .. }) if kept.to_bits() == value.to_bits())
+        );
+        assert_eq!(store.take_names(), ["begin"]);
+        let again: Call<f64> = executor(&store).execute_once("k", None, None, run).await;
+        assert_eq!(again.unwrap(), Outcome::Pending);
+    }
+}
+
+/// A log is read by more people than may read what is stored.
+#[tokio::test]
+async fn an_error_does_not_show_a_stored_value() {
+    let once = executor(&MemoryStore::new());
+    let card = || async { Ok::<_, OutOfStock>("4111 1111 1111 1111".to_owned()) };
+    let _ = once.execute_once("k", None, None, card).await.unwrap();
+    let other: Call<u32> = once.execute_once("k", None, None, never_run).await;
+    let error = other.unwrap_err();
+    let told = format!("{error} {error:?} {:?}", std::error::Error::source(&error));
+    assert!(
+        told.contains("does not fit the type") && !told.contains("4111"),
+        "{told}"
+    );
 }
 
 /// A codec that says how often it was used, and stores no JSON.
@@ -235,7 +280,8 @@ async fn another_codec_and_what_it_cannot_read() {
             value: "abc".to_owned()
         }
     );
-    assert_eq!(codec.0.load(Ordering::SeqCst), 2);
+    // Encoded and tried once, and read for the replay.
+    assert_eq!(codec.0.load(Ordering::SeqCst), 3);
     // Another version of the application, which expects something else: an error, and no second run.
     let other: Call<u32> = executor(&store).execute_once("k", None, None, never_run).await;
     assert!(

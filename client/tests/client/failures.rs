@@ -1,12 +1,14 @@
 //! Servers that are away, slow, killed, full, or none of ours.
 
+use std::future::Future;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use idem_client::{
-    AsyncIdempotencyCommands, Begin, ErrorKind, ExecuteError, IdempotencyCommands, IdempotentExecutor,
-    Outcome, RedisStore, State, Store,
+    AsyncIdempotencyCommands, Begin, ErrorKind, ExecuteError, IdempotencyCommands, IdempotencyPipeline,
+    IdempotentExecutor, Outcome, RedisStore, State, Store,
 };
 use idem_testsuite::contract::RedisTarget;
 use idem_testsuite::process::Idemd;
@@ -99,6 +101,62 @@ fn a_store_outlives_the_runtime_that_it_was_used_in() {
         let begun = runtime.block_on(store.begin(key.as_bytes(), b"f", owner, TTL));
         assert_eq!(begun.unwrap(), expected);
     }
+}
+
+/// Runtimes side by side, one of which stands still for as long as nobody blocks on it, or ends while others call.
+#[test]
+fn a_store_in_several_runtimes_has_a_connection_in_each() {
+    let Some(server) = Server::find("a_store_in_several_runtimes") else {
+        return;
+    };
+    let (store, key) = (server.store(), server.key("k"));
+    let current = || {
+        tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap()
+    };
+    let begin = |runtime: &tokio::runtime::Runtime, owner: &[u8]| {
+        runtime.block_on(async {
+            let begun = store.begin(key.as_bytes(), b"f", owner, TTL);
+            tokio::time::timeout(Duration::from_secs(5), begun)
+                .await
+                .unwrap()
+                .unwrap()
+        })
+    };
+    let (idle, other) = (current(), current());
+    assert_eq!(begin(&idle, b"a"), Begin::Acquired);
+    for owner in [b"b", b"c", b"d"] {
+        assert_eq!(begin(&other, owner), Begin::Pending);
+    }
+    // An attempt to connect that was begun and not waited for.
+    let begun = current();
+    begun.block_on(async {
+        let store = server.store();
+        let mut call = std::pin::pin!(store.begin(b"never", b"f", b"o", TTL));
+        let polled = std::future::poll_fn(|context| Poll::Ready(call.as_mut().poll(context)));
+        assert!(polled.await.is_pending());
+    });
+    assert_eq!(begin(&other, b"e"), Begin::Pending);
+    drop(idle);
+    assert_eq!(begin(&other, b"f"), Begin::Pending);
+    assert_eq!(begin(&current(), b"g"), Begin::Pending);
+}
+
+/// A database that the server does not have is no lost connection, and nothing was sent.
+#[tokio::test]
+async fn a_database_that_is_not_there_is_a_wrong_configuration() {
+    let Some(server) = Server::find("a_database_that_is_not_there") else {
+        return;
+    };
+    let store = RedisStore::open(format!("redis://{}/12345", server.address())).unwrap();
+    let error = store.begin(b"k", b"f", b"o", TTL).await.unwrap_err();
+    assert_eq!(
+        (error.kind(), error.is_transient(), error.may_have_run()),
+        (ErrorKind::InvalidArgument, false, false),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -206,6 +264,59 @@ async fn an_answer_that_is_lost_may_have_run_and_here_it_has() {
     );
 }
 
+/// Passes everything on, and of what the server sends so many bytes only; then it drops both connections.
+fn proxy_that_cuts_after(bytes: usize, server: SocketAddr) -> SocketAddr {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        let upstream = TcpStream::connect(server).unwrap();
+        let (mut from_client, mut to_server) = (client.try_clone().unwrap(), upstream.try_clone().unwrap());
+        std::thread::spawn(move || {
+            let _ = std::io::copy(&mut from_client, &mut to_server);
+        });
+        let limit = u64::try_from(bytes).unwrap();
+        let _ = std::io::copy(&mut (&upstream).take(limit), &mut client);
+        let _ = client.shutdown(std::net::Shutdown::Both);
+        let _ = upstream.shutdown(std::net::Shutdown::Both);
+    });
+    address
+}
+
+/// A connection that ends anywhere, within the handshake or within an answer, is a lost connection, and worth another
+/// try; within the handshake nothing was sent.
+#[tokio::test]
+async fn an_answer_that_is_cut_is_a_lost_connection_wherever_it_is_cut() {
+    let Some(server) = Server::find("an_answer_that_is_cut") else {
+        return;
+    };
+    let address = server.address().parse().unwrap();
+    let (mut unsent, mut lost, mut bytes) = (0, 0, 0);
+    loop {
+        let key = server.key(&format!("cut {bytes}"));
+        let store = store_at(proxy_that_cuts_after(bytes, address));
+        let error = match store.begin(key.as_bytes(), b"f", b"o", TTL).await {
+            Ok(begun) => break assert_eq!(begun, Begin::Acquired),
+            Err(error) => error,
+        };
+        assert_eq!(
+            (error.kind(), error.is_transient()),
+            (ErrorKind::Connection, true),
+            "{bytes}: {error}"
+        );
+        let has_run = server.store().inspect(key.as_bytes()).await.unwrap().is_some();
+        assert!(error.may_have_run() || !has_run, "{bytes}: {error}");
+        *if error.may_have_run() {
+            &mut lost
+        } else {
+            &mut unsent
+        } += 1;
+        bytes += 1;
+    }
+    // HELLO's answer and two of CLIENT SETINFO; `*1 $8 acquired`.
+    assert!(unsent > 50 && lost >= 17, "{unsent} {lost}");
+}
+
 /// What is accepted and never answered is no connection: nothing was sent, although it took as long as a time-out.
 #[tokio::test]
 async fn a_handshake_that_is_not_answered_has_sent_nothing() {
@@ -297,9 +408,37 @@ fn errors_that_a_server_answers() {
     let error = idem_client::Error::from(error);
     assert_eq!(
         (error.kind(), error.may_have_run()),
-        (ErrorKind::Unsupported, false),
+        (ErrorKind::Unsupported, true),
+        "{error}: nothing says that it was one command"
+    );
+}
+
+/// Whatever a transaction's error says, its commands may have run: what EXEC answered is not in it.
+#[test]
+fn an_error_of_a_transaction_is_no_proof() {
+    let Some(server) = Server::find("an_error_of_a_transaction") else {
+        return;
+    };
+    let key = server.key("k");
+    let mut connection = server.client(false).get_connection().unwrap();
+    let mut pipeline = redis::pipe();
+    pipeline.atomic().idempotency_begin(&key, "f", "o", TTL).unwrap();
+    // Refused while it is queued, and EXEC does not mind.
+    pipeline.cmd("WATCH").arg("x");
+    let error = idem_client::Error::from(pipeline.exec(&mut connection).unwrap_err());
+    assert!(connection.idempotency_inspect(&key).unwrap().is_some(), "it ran");
+    assert!(error.may_have_run(), "{error}");
+
+    let mut pipeline = redis::pipe();
+    pipeline.atomic().idempotency_abort(&key, "f", "o").unwrap();
+    pipeline.cmd("IDEM").arg("secret").arg("RENEW");
+    let error = idem_client::Error::from(pipeline.exec(&mut connection).unwrap_err());
+    assert_eq!(
+        (error.kind(), error.may_have_run()),
+        (ErrorKind::Unsupported, true),
         "{error}"
     );
+    assert!(!format!("{error} {error:?}").contains("secret"), "{error:?}");
 }
 
 #[test]

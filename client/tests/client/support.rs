@@ -25,7 +25,11 @@ impl Server {
     /// The one that the environment names, or one of our own; `None`, said aloud, when none can be built.
     pub(crate) fn find(test: &str) -> Option<Server> {
         if let Ok(address) = std::env::var(ADDRESS_VARIABLE) {
-            return Some(Server::at(address, None));
+            let server = Server::at(address, None);
+            if let Err(error) = server.client(false).get_connection() {
+                panic!("{ADDRESS_VARIABLE}={} cannot be tested: {error}", server.address);
+            }
+            return Some(server);
         }
         Server::own(test)
     }
@@ -84,29 +88,34 @@ impl Server {
 }
 
 impl Drop for Server {
-    /// A server that was there before has afterwards what it had.
+    /// A server that was there before has afterwards what it had. When that fails, it is said, and does not stand in the
+    /// way of what made the test fail.
     fn drop(&mut self) {
-        if self.own.is_some() {
-            return;
+        if self.own.is_none()
+            && let Err(error) = self.remove_keys()
+        {
+            eprintln!(
+                "keys below {} may be left on {}: {error}",
+                self.prefix, self.address
+            );
         }
-        let mut connection = self.client(false).get_connection().unwrap();
+    }
+}
+
+impl Server {
+    fn remove_keys(&self) -> redis::RedisResult<()> {
+        let mut connection = self.client(false).get_connection()?;
         let mut cursor = 0_u64;
         loop {
-            let pattern = format!("{}*", self.prefix);
-            let (next, keys): (u64, Vec<Vec<u8>>) = redis::cmd("SCAN")
-                .arg(cursor)
-                .arg("MATCH")
-                .arg(pattern)
-                .arg("COUNT")
-                .arg(1000)
-                .query(&mut connection)
-                .unwrap();
+            let mut scan = redis::cmd("SCAN");
+            scan.arg(cursor).arg("MATCH").arg(format!("{}*", self.prefix));
+            let (next, keys): (u64, Vec<Vec<u8>>) = scan.arg("COUNT").arg(1000).query(&mut connection)?;
             for key in keys {
-                redis::cmd("DEL").arg(key).exec(&mut connection).unwrap();
+                redis::cmd("DEL").arg(key).exec(&mut connection)?;
             }
             cursor = next;
             if cursor == 0 {
-                break;
+                return Ok(());
             }
         }
     }

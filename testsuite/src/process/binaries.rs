@@ -6,12 +6,16 @@
 //! which costs nothing when they are fresh. The lock that cargo holds while compiling is free by the time tests run.
 //!
 //! Outside of cargo (an executable of this crate started by hand) there is no `CARGO` in the environment; what lies
-//! beside the executable is then taken as it is.
+//! beside the executable is then taken as it is. So it is with `IDEM_TEST_BUILT=1`, which whoever has just built the whole
+//! workspace may set: alone, these packages have other features of their dependencies, which would be compiled again.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+/// Says that what tests start was built before, of this very tree.
+const BUILT_VARIABLE: &str = "IDEM_TEST_BUILT";
 
 /// The server's executable, of the profile that this test was built with.
 pub fn idemd() -> &'static Path {
@@ -23,6 +27,21 @@ pub fn idemd() -> &'static Path {
 pub fn walctl() -> &'static Path {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| located("walctl"))
+}
+
+/// An example of a package of this workspace, of the same profile.
+pub fn example(package: &str, name: &str) -> PathBuf {
+    static BUILT: Mutex<Vec<String>> = Mutex::new(Vec::new());
+    let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(cargo) = cargo_to_build_with()
+        && !built.iter().any(|done| done == package)
+    {
+        let mut command = cargo_build(&cargo);
+        command.args(["-p", package, "--examples", "--profile", profile()]);
+        run(command.arg("--target-dir").arg(target_directory()));
+        built.push(package.to_owned());
+    }
+    existing(profile_directory().join("examples").join(executable_name(name)))
 }
 
 /// The server with its sabotages compiled in (feature `sabotage`), in a target directory of its own so that it never
@@ -49,31 +68,45 @@ pub fn target_directory() -> PathBuf {
 
 fn located(name: &str) -> PathBuf {
     static BUILT: OnceLock<()> = OnceLock::new();
-    let directory = profile_directory();
-    if let Some(cargo) = cargo() {
-        BUILT.get_or_init(|| build(&cargo, &directory));
+    if let Some(cargo) = cargo_to_build_with() {
+        BUILT.get_or_init(|| build(&cargo));
     }
-    let path = directory.join(executable_name(name));
+    existing(profile_directory().join(executable_name(name)))
+}
+
+fn existing(path: PathBuf) -> PathBuf {
     assert!(
         path.is_file(),
-        "{} is not there, and no cargo in the environment builds it",
+        "{} is not there, and it is not to be built here: no CARGO in the environment, or {BUILT_VARIABLE}=1",
         path.display()
     );
     path
 }
 
 /// One call builds both binaries: two calls could choose different features for what they share, and build it twice.
-fn build(cargo: &OsString, profile_directory: &Path) {
-    let target = target_directory();
-    let profile = profile_directory
-        .file_name()
-        .and_then(|name| name.to_str())
-        .unwrap_or("debug");
+fn build(cargo: &OsString) {
     let mut command = cargo_build(cargo);
-    command.args(["-p", "idem-server", "-p", "walctl", "--bins"]);
-    // The directory of the profile `dev` is the only one that is not called like it.
-    command.args(["--profile", if profile == "debug" { "dev" } else { profile }]);
-    run(command.arg("--target-dir").arg(target));
+    command.args([
+        "-p",
+        "idem-server",
+        "-p",
+        "walctl",
+        "--bins",
+        "--profile",
+        profile(),
+    ]);
+    run(command.arg("--target-dir").arg(target_directory()));
+}
+
+/// The profile that this test was built with, as `--profile` has it.
+fn profile() -> &'static str {
+    static PROFILE: OnceLock<String> = OnceLock::new();
+    PROFILE.get_or_init(|| {
+        let directory = profile_directory();
+        let name = directory.file_name().and_then(|name| name.to_str());
+        // The directory of the profile `dev` is the only one that is not called like it.
+        name.filter(|name| *name != "debug").unwrap_or("dev").to_owned()
+    })
 }
 
 fn cargo_build(cargo: &OsString) -> Command {
@@ -99,6 +132,11 @@ fn run(command: &mut Command) {
         output.status,
         String::from_utf8_lossy(&output.stderr)
     );
+}
+
+/// Cargo, unless everything was built before.
+fn cargo_to_build_with() -> Option<OsString> {
+    cargo().filter(|_| std::env::var_os(BUILT_VARIABLE).is_none_or(|value| value != "1"))
 }
 
 fn cargo() -> Option<OsString> {

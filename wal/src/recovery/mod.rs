@@ -35,6 +35,7 @@
 //! (an operator's decision, with `walctl`).
 
 pub mod cases;
+mod epoch;
 mod inventory;
 mod judge;
 mod judgement;

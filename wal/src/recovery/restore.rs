@@ -16,7 +16,8 @@ use idem_protocol::control::{Control, Role};
 use idem_protocol::wal::{EpochReason, SEGMENT_HEADER_BYTES, Salt, SegmentHeader, snapshot_name};
 use idem_protocol::{ClusterId, Epoch, HistoryEntry, Lsn, NodeId, UnixMs};
 
-use super::open::{HISTORY_MAX, OpenError, OpenParams, Opened, Resume, epoch_start_bytes, open_epoch, salt};
+use super::epoch::{HISTORY_MAX, Resume, epoch_start_bytes, open_epoch, salt};
+use super::open::{OpenError, OpenParams, Opened};
 use crate::batch::Position;
 use crate::control::ControlFile;
 use crate::segment::create_segment;

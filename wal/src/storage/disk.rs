@@ -8,21 +8,21 @@ use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{
-    AtFlags, Mode, OFlags, Stat, StatxFlags, makedev, mkdirat, openat, renameat, statat, statx,
-};
+use rustix::fs::{AtFlags, Mode, OFlags, Stat, StatxFlags, makedev, mkdirat, renameat, statat, statx};
 use rustix::io::Errno;
 
+use self::handles::Handles;
 use self::owner::Owner;
 use self::regular::open_regular;
 use super::{Dir, Storage, StorageFile};
 
 pub(crate) use self::regular::open_directory;
 
+mod handles;
 mod owner;
 mod regular;
 
@@ -59,17 +59,6 @@ pub struct DiskStorage {
     no_directory_sync: bool,
 }
 
-/// Descriptors of the directories, opened once. Everything is named relative to them: a data directory that is moved, or a
-/// link that is pointed elsewhere, while a server runs takes the server along and never shows it somebody else's files.
-/// And a sync of a directory needs no new descriptor, so that it cannot fail for want of one.
-#[derive(Debug)]
-struct Handles {
-    /// As it was given: for messages only.
-    path: PathBuf,
-    root: File,
-    below: Mutex<[Option<Arc<File>>; 3]>,
-}
-
 /// Permissions of new files before the umask: the log holds clients' values.
 const FILE_MODE: u32 = 0o640;
 /// The same for directories.
@@ -84,11 +73,7 @@ impl DiskStorage {
     /// The directory behind a descriptor that is open already, such as the one that holds its lock. `path` is for messages.
     pub(crate) fn on(path: &Path, root: File) -> DiskStorage {
         DiskStorage {
-            handles: Arc::new(Handles {
-                path: path.to_owned(),
-                root,
-                below: Mutex::default(),
-            }),
+            handles: Arc::new(Handles::new(path, root)),
             halt: Halt::default(),
             owner: None,
             #[cfg(feature = "sabotage")]
@@ -142,53 +127,8 @@ impl DiskStorage {
         self.no_directory_sync = true;
     }
 
-    /// Does something with the descriptor of a directory, which is opened now if it has not been before. One that was
-    /// removed meanwhile and made again is found again.
-    fn with<T>(&self, dir: Dir, call: impl Fn(&File) -> io::Result<T>) -> io::Result<T> {
-        let Some(index) = index_of(dir) else {
-            return call(&self.handles.root);
-        };
-        let directory = self.below(dir, index)?;
-        match call(&directory) {
-            // Not so the log's own: a server whose log was taken away must not go on in another one.
-            Err(error)
-                if error.kind() == io::ErrorKind::NotFound && dir != Dir::Wal && is_removed(&directory) =>
-            {
-                self.forget(index, &directory);
-                call(&*self.below(dir, index)?)
-            }
-            other => other,
-        }
-    }
-
-    /// Opens it by its name again when it is needed next.
-    fn forget_directory(&self, dir: Dir) {
-        if let Some(index) = index_of(dir) {
-            let mut below = self.handles.below.lock().unwrap_or_else(PoisonError::into_inner);
-            below[index] = None;
-        }
-    }
-
-    fn forget(&self, index: usize, removed: &Arc<File>) {
-        let mut below = self.handles.below.lock().unwrap_or_else(PoisonError::into_inner);
-        below[index].take_if(|known| Arc::ptr_eq(known, removed));
-    }
-
-    fn below(&self, dir: Dir, index: usize) -> io::Result<Arc<File>> {
-        // Held for a moment only: calls that wait for the disk are made on a handle of their own.
-        let mut below = self.handles.below.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = &below[index] {
-            return Ok(Arc::clone(known));
-        }
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let opened = openat(&self.handles.root, dir.path(), flags, Mode::empty())?;
-        let file = Arc::new(File::from(opened));
-        below[index] = Some(Arc::clone(&file));
-        Ok(file)
-    }
-
     fn open_with(&self, dir: Dir, name: &str, flags: OFlags) -> io::Result<DiskFile> {
-        let opened = self.with(dir, |below| open_regular(below, name, flags))?;
+        let opened = self.handles.with(dir, |below| open_regular(below, name, flags))?;
         if flags.contains(OFlags::RDWR) {
             self.give(dir, &opened);
         }
@@ -208,16 +148,6 @@ impl DiskStorage {
             id: FileId::from(stat),
             halt: self.halt.clone(),
         }
-    }
-}
-
-/// The place in [`Handles::below`]; none for the data directory itself.
-const fn index_of(dir: Dir) -> Option<usize> {
-    match dir {
-        Dir::Root => None,
-        Dir::Wal => Some(0),
-        Dir::Snap => Some(1),
-        Dir::Diverged => Some(2),
     }
 }
 
@@ -262,17 +192,11 @@ impl From<Stat> for FileId {
     }
 }
 
-/// Whether no name leads to a directory any more.
-fn is_removed(directory: &File) -> bool {
-    use std::os::unix::fs::MetadataExt;
-    directory.metadata().is_ok_and(|metadata| metadata.nlink() == 0)
-}
-
 impl Storage for DiskStorage {
     type File = DiskFile;
 
     fn list(&self, dir: Dir) -> io::Result<Vec<String>> {
-        let listed = self.with(dir, |below| {
+        let listed = self.handles.with(dir, |below| {
             let mut names = Vec::new();
             for entry in rustix::fs::Dir::read_from(below)? {
                 // A name that is no UTF-8 is not ours; it is shown with replacement characters and opened by nobody.
@@ -294,7 +218,10 @@ impl Storage for DiskStorage {
     }
 
     fn has_name(&self, dir: Dir, name: &str) -> io::Result<bool> {
-        match self.with(dir, |below| Ok(statat(below, name, AtFlags::SYMLINK_NOFOLLOW)?)) {
+        match self
+            .handles
+            .with(dir, |below| Ok(statat(below, name, AtFlags::SYMLINK_NOFOLLOW)?))
+        {
             Ok(_) => Ok(true),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
             Err(error) => Err(error),
@@ -312,27 +239,30 @@ impl Storage for DiskStorage {
     fn create(&self, dir: Dir, name: &str) -> io::Result<DiskFile> {
         self.halt.check()?;
         let mode = Mode::from_raw_mode(FILE_MODE);
-        let made = self.with(dir, |below| regular::create_regular(below, name, mode))?;
+        let made = self
+            .handles
+            .with(dir, |below| regular::create_regular(below, name, mode))?;
         self.give(dir, &made);
         Ok(self.file(made))
     }
 
     fn rename(&self, dir: Dir, from: &str, to: &str) -> io::Result<()> {
         self.halt.check()?;
-        self.with(dir, |below| Ok(renameat(below, from, below, to)?))
+        self.handles
+            .with(dir, |below| Ok(renameat(below, from, below, to)?))
     }
 
     fn remove(&self, dir: Dir, name: &str) -> io::Result<()> {
         self.halt.check()?;
-        self.with(dir, |below| regular::remove(below, name))
+        self.handles.with(dir, |below| regular::remove(below, name))
     }
 
     fn is_own(&self, dir: Dir, name: &str) -> io::Result<bool> {
-        self.with(dir, |below| regular::is_own(below, name))
+        self.handles.with(dir, |below| regular::is_own(below, name))
     }
 
     fn obstacle(&self, dir: Dir, name: &str) -> io::Result<Option<String>> {
-        self.with(dir, |below| regular::obstacle(below, name))
+        self.handles.with(dir, |below| regular::obstacle(below, name))
     }
 
     fn sync_dir(&self, dir: Dir) -> io::Result<()> {
@@ -340,7 +270,7 @@ impl Storage for DiskStorage {
         if self.no_directory_sync {
             return Ok(());
         }
-        self.halt.sync(|| self.with(dir, File::sync_all))
+        self.halt.sync(|| self.handles.with(dir, File::sync_all))
     }
 
     fn create_dir(&self, dir: Dir) -> io::Result<()> {
@@ -351,7 +281,7 @@ impl Storage for DiskStorage {
         self.halt.check()?;
         match mkdirat(&self.handles.root, dir.path(), Mode::from_raw_mode(DIR_MODE)) {
             // A plain file in the way would only be noticed much later, in the middle of a write.
-            Err(Errno::EXIST) => self.with(dir, |_| Ok(())),
+            Err(Errno::EXIST) => self.handles.with(dir, |_| Ok(())),
             other => Ok(other?),
         }
     }
@@ -365,14 +295,14 @@ impl Storage for DiskStorage {
         }
         if dir == Dir::Snap {
             // The next snapshot goes to where a restart would look. Not so the log: what it told is elsewhere.
-            self.forget_directory(dir);
+            self.handles.forget_directory(dir);
         }
         Ok(false)
     }
 
     fn available_bytes(&self) -> io::Result<u64> {
         // `wal` may be a mount of its own.
-        let stat = match self.with(Dir::Wal, |wal| Ok(rustix::fs::fstatvfs(wal)?)) {
+        let stat = match self.handles.with(Dir::Wal, |wal| Ok(rustix::fs::fstatvfs(wal)?)) {
             Ok(stat) => stat,
             Err(_) => rustix::fs::fstatvfs(&self.handles.root)?,
         };

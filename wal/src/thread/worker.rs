@@ -244,3 +244,6 @@ impl<S: Storage, C: Fn() -> Duration> Worker<S, C> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

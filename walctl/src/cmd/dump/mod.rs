@@ -12,6 +12,7 @@ mod args;
 mod cut;
 mod filter;
 mod follow;
+mod lines;
 mod printer;
 mod stop;
 mod walk;

@@ -2,31 +2,27 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{MetadataExt, symlink};
-use std::path::{Component, Path, PathBuf};
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
 
 use idem_protocol::UnixMs;
-use idem_wal::control::{CONTROL_NAME, CONTROL_SPARE, CONTROL_TEMPORARY};
-use idem_wal::recovery::{REPAIR_MARK, RESTORE_MARK};
-use idem_wal::segment::SPARE_PREFIX;
+use idem_wal::control::{CONTROL_SPARE, CONTROL_TEMPORARY};
+use idem_wal::recovery::REPAIR_MARK;
 use idem_wal::storage::{Dir, DiskStorage};
 use jiff::Timestamp;
 
-use super::execute::{self, MANIFEST, MARK_COPY, Trouble, UNDO, Vault};
+use super::execute::{self, MARK_COPY, Trouble, Vault};
 use super::plan::Change;
-use super::{resume, undo};
-use crate::claimed;
+use super::{place, resume, undo};
 use crate::exit::Failure;
-use crate::store;
 
 /// What the names of backups in a data directory begin with.
-const PREFIX: &str = "backup-";
+pub(super) const PREFIX: &str = "backup-";
 
 /// The mark before it gets its name, in the backup.
-const MARK_PART: &str = "mark.part";
+pub(super) const MARK_PART: &str = "mark.part";
 /// The same in the data directory, where a backup on another file system takes the place of one that is lost.
-const MARK_TEMPORARY: &str = "repair.incomplete.new";
+pub(super) const MARK_TEMPORARY: &str = "repair.incomplete.new";
 
 /// The backup of one repair.
 #[derive(Debug)]
@@ -200,7 +196,7 @@ impl Vault for Backup {
     }
 
     fn renames(&self, dir: Dir) -> bool {
-        renames(&self.data, dir, &self.path)
+        place::renames(&self.data, dir, &self.path)
     }
 
     fn adopt(&self, dir: Dir, name: &str) -> io::Result<()> {
@@ -213,224 +209,10 @@ impl Vault for Backup {
     }
 }
 
-/// Removes what is left of backups whose repair stopped before it changed anything: in the place that was asked for, or
-/// beside the log. Whatever else lies there is somebody's. Answers what was removed.
-pub(super) fn sweep(data: &Path, asked: Option<&Path>) -> Result<Vec<PathBuf>, Failure> {
-    let places = match asked {
-        Some(asked) => vec![asked.to_owned()],
-        None => {
-            let entries = fs::read_dir(data).map_err(Failure::io(data.display()))?;
-            let named = entries
-                .flatten()
-                .filter(|entry| entry.file_name().as_bytes().starts_with(PREFIX.as_bytes()));
-            named.map(|entry| entry.path()).collect()
-        }
-    };
-    let mut swept = Vec::new();
-    for place in places {
-        let left = is_unbegun(&place).and_then(|left| {
-            if left {
-                empty(&place, asked.is_none())?;
-            }
-            Ok(left)
-        });
-        if left.map_err(Failure::io(place.display()))? {
-            swept.push(place);
-        }
-    }
-    Ok(swept)
-}
-
-/// What a backup has beside the directories. What says that nothing was changed comes first.
-const FILES: [&str; 9] = [
-    execute::UNBEGUN,
-    MARK_PART,
-    MARK_COPY,
-    MANIFEST,
-    UNDO,
-    execute::CONTROL_AFTER,
-    CONTROL_NAME,
-    CONTROL_TEMPORARY,
-    CONTROL_SPARE,
-];
-
-/// Whether a directory holds the beginning of a backup, and nothing else.
-fn is_unbegun(place: &Path) -> io::Result<bool> {
-    if !place.join(execute::UNBEGUN).is_file() {
-        return Ok(false);
-    }
-    for entry in fs::read_dir(place)? {
-        let entry = entry?;
-        let name = entry.file_name();
-        if entry.file_type()?.is_dir() && [Dir::Wal, Dir::Snap].iter().any(|dir| name == dir.path()) {
-            for below in fs::read_dir(entry.path())? {
-                // Copies of segments and snapshots, or of parts of them.
-                let name = below?.file_name();
-                if name != execute::PART && !name.as_bytes().first().is_some_and(u8::is_ascii_digit) {
-                    return Ok(false);
-                }
-            }
-        } else if !FILES.iter().any(|ours| name == *ours) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-/// Removes what is in it, what says what it is last; and itself.
-fn empty(place: &Path, with_itself: bool) -> io::Result<()> {
-    let gone = |removed: io::Result<()>| match removed {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        Ok(()) | Err(_) => Ok(()),
-    };
-    for dir in [Dir::Wal, Dir::Snap] {
-        gone(fs::remove_dir_all(place.join(dir.path())))?;
-    }
-    for name in FILES.iter().rev() {
-        gone(fs::remove_file(place.join(name)))?;
-    }
-    if with_itself {
-        fs::remove_dir(place)?;
-    }
-    Ok(())
-}
-
-/// The backups in a data directory that are whole, in the order of their names. Some may be of earlier repairs.
-pub(super) fn all_in(data: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(data).into_iter().flatten().flatten();
-    let mut found: Vec<PathBuf> = entries
-        .filter(|entry| entry.file_name().as_bytes().starts_with(PREFIX.as_bytes()))
-        .map(|entry| entry.path())
-        .filter(|path| {
-            [UNDO, MANIFEST, MARK_COPY]
-                .iter()
-                .all(|name| path.join(name).is_file())
-        })
-        .filter(|path| !path.join(execute::UNBEGUN).exists())
-        .collect();
-    found.sort();
-    found
-}
-
-/// What the spares of the log take up: no start uses those of an earlier one.
-pub(super) fn spare_bytes(data: &Path) -> u64 {
-    let entries = fs::read_dir(data.join(Dir::Wal.path()))
-        .into_iter()
-        .flatten()
-        .flatten();
-    let spares = entries.filter(|entry| entry.file_name().as_bytes().starts_with(SPARE_PREFIX.as_bytes()));
-    spares
-        .filter_map(|entry| Some(entry.metadata().ok()?.blocks() * 512))
-        .sum()
-}
-
-/// What a file takes up on disk, where that can be told: zeros that take up nothing are not copied.
-pub(super) fn held_bytes(path: &Path) -> u64 {
-    fs::metadata(path).map_or(u64::MAX, |found| found.blocks().saturating_mul(512))
-}
-
-/// Whether both lie on one file system. `wal` and `snap` may be mounts of their own.
-pub(super) fn renames(data: &Path, dir: Dir, backup: &Path) -> bool {
-    let device = |path: &Path| fs::metadata(path).ok().map(|metadata| metadata.dev());
-    let here = device(&data.join(dir.path()));
-    here.is_some() && here == device(backup)
-}
-
-/// The directory in which a backup would be made: of it, one can ask which file system it is.
-pub(super) fn nearest(data: &Path, asked: Option<&Path>) -> PathBuf {
-    let asked = asked.unwrap_or(data);
-    let mut existing = asked.ancestors().filter(|path| !path.as_os_str().is_empty());
-    existing
-        .find(|path| path.is_dir())
-        .unwrap_or(Path::new("."))
-        .to_owned()
-}
-
-/// Refuses a place for the backup in which it would be taken for a part of the log, or be in the way of one.
-pub(super) fn check_place(data: &Path, asked: &Path) -> Result<(), Failure> {
-    let no = |why: String| Failure::usage(format!("--backup {}: {why}", asked.display()));
-    let data = fs::canonicalize(data).map_err(Failure::io(data.display()))?;
-    let place = resolved(asked).map_err(|error| no(error.to_string()))?;
-    if place == data {
-        return Err(no("it is the data directory itself".to_owned()));
-    }
-    if !place.starts_with(&data) {
-        // The backup of the same command before looks like a directory of a log, and is none.
-        let is_backup = [execute::UNBEGUN, MANIFEST]
-            .iter()
-            .any(|name| place.join(name).is_file());
-        let free = if is_backup {
-            place.parent().unwrap_or(&place)
-        } else {
-            &place
-        };
-        claimed::refuse(free, "a backup")?;
-    }
-    for dir in [Dir::Wal, Dir::Snap, Dir::Diverged] {
-        let below = data.join(dir.path());
-        // It may be a link to another disk.
-        let real = fs::canonicalize(&below).unwrap_or_else(|_| below.clone());
-        if place.starts_with(&real) || place.starts_with(&below) {
-            return Err(no(format!("it is in {}, which is the server's", dir.path())));
-        }
-    }
-    let first = place
-        .strip_prefix(&data)
-        .ok()
-        .and_then(|below| below.iter().next());
-    match first.and_then(|name| name.to_str()).filter(|name| is_taken(name)) {
-        Some(name) => Err(no(format!(
-            "{name} in a data directory is a name that the server or walctl uses"
-        ))),
-        None => Ok(()),
-    }
-}
-
-/// Whether a file of this name in a data directory means something.
-fn is_taken(name: &str) -> bool {
-    [
-        CONTROL_NAME,
-        CONTROL_TEMPORARY,
-        CONTROL_SPARE,
-        MARK_TEMPORARY,
-        undo::UNDO_TEMPORARY,
-        store::CONTROL_NAME,
-        store::MANIFEST_NAME,
-        RESTORE_MARK,
-        REPAIR_MARK,
-    ]
-    .contains(&name)
-}
-
-/// The path without links, also of what is not there yet.
-fn resolved(path: &Path) -> io::Result<PathBuf> {
-    let path = std::path::absolute(path)?;
-    let existing = path
-        .ancestors()
-        .find_map(|at| Some((at, fs::canonicalize(at).ok()?)));
-    let Some((at, real)) = existing else {
-        return Err(io::ErrorKind::NotFound.into());
-    };
-    let rest = path.strip_prefix(at).unwrap_or(Path::new(""));
-    if rest
-        .components()
-        .any(|step| !matches!(step, Component::Normal(_)))
-    {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "it goes back (..) from a directory that is not there",
-        ));
-    }
-    // An empty rest would add a slash.
-    Ok(if rest.as_os_str().is_empty() {
-        real
-    } else {
-        real.join(rest)
-    })
-}
-
 #[cfg(test)]
 mod tests {
+    use idem_wal::control::CONTROL_NAME;
+
     use super::*;
 
     #[test]
@@ -461,51 +243,11 @@ mod tests {
         assert_eq!(fs::read_dir(&asked).unwrap().count(), 0);
     }
 
-    #[test]
-    fn a_place_of_the_logs_is_none_for_a_backup() {
-        let directory = tempfile::tempdir().unwrap();
-        let data = directory.path().join("data");
-        fs::create_dir_all(data.join("wal")).unwrap();
-        fs::create_dir(directory.path().join("elsewhere")).unwrap();
-        std::os::unix::fs::symlink("../elsewhere", data.join("snap")).unwrap();
-        std::os::unix::fs::symlink("data", directory.path().join("link")).unwrap();
-        for (asked, is_good) in [
-            ("data", false),
-            ("data/", false),
-            ("link", false),
-            ("data/wal", false),
-            ("data/wal/x", false),
-            ("data/wal/x/y", false),
-            ("link/wal/x", false),
-            ("data/old/../wal/x", false),
-            ("data/snap", false),
-            ("data/snap/x", false),
-            ("elsewhere/x", false),
-            ("data/diverged", false),
-            ("data/control", false),
-            ("data/control.tmp", false),
-            ("data/control.spare/x", false),
-            ("data/control.undo", false),
-            ("data/control.archived", false),
-            ("data/manifest.json", false),
-            ("data/repair.incomplete", false),
-            ("data/restore.incomplete", false),
-            ("data/backup", true),
-            ("data/backups/first", true),
-            ("data/walrus", true),
-            ("elsewhere/../new", true),
-            ("new/x", true),
-        ] {
-            let answer = check_place(&data, &directory.path().join(asked));
-            assert_eq!(answer.is_ok(), is_good, "{asked}: {answer:?}");
-        }
-    }
-
     /// Whoever stops a repair at any moment, as root too, leaves a control file that the server can read.
     #[test]
     fn a_control_file_is_its_owners_before_the_mark_goes() {
         use idem_protocol::control::Control;
-        use std::os::unix::fs::{PermissionsExt, chown};
+        use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
         let directory = tempfile::tempdir().unwrap();
         let data = directory.path();
         let is_root = fs::metadata(data).unwrap().uid() == 0 && chown(data, Some(1000), Some(1001)).is_ok();

@@ -1,7 +1,7 @@
 //! `walctl repair DIR`: what can be done about a directory that a server refuses, or would cut; and doing it.
 //!
 //! The verdict is the server's own. A plan is found by trying (`plan`, `cut`, `rebuild`), shown with what it takes away
-//! (`loss`), and carried out (`execute`) only when it is named on the command line and confirmed, after a backup (`backup`)
+//! (`loss`), and carried out (`perform`) only when it is named on the command line and confirmed, after a backup (`backup`)
 //! is on disk. Only `execute` writes, through a storage of its own, with the directory's lock held.
 //!
 //! Invariants
@@ -13,27 +13,28 @@
 
 mod args;
 mod backup;
+mod backups;
 mod cut;
 mod elsewhere;
 mod execute;
 mod lines;
 mod loss;
 mod overlay;
+mod perform;
+mod place;
 mod plan;
 mod rebuild;
 mod report;
 mod resume;
+mod space;
 mod sparse;
 #[cfg(test)]
 mod tests;
 mod undo;
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
 
-use idem_protocol::UnixMs;
 use idem_wal::control::CONTROL_NAME;
 use idem_wal::lock::{DirLock, LOCK_WAIT, LockError};
 use idem_wal::recovery::{Ignore, JudgeOptions, Judgement, REPAIR_MARK, judge};
@@ -41,21 +42,20 @@ use idem_wal::storage::{Dir, DiskStorage, Storage};
 
 pub(crate) use self::args::Args;
 use self::backup::Backup;
-use self::execute::{Trouble, Vault};
+use self::execute::Vault;
 use self::loss::Loss;
 use self::overlay::{Overlay, Patches};
-use self::plan::{Change, Kind, Plan, Proposal};
+use self::perform::{change, repair};
+use self::plan::{Kind, Proposal};
 use self::report::Proposed;
 use self::resume::{Earlier, Unfinished};
+use self::space::{available_bytes, needed_bytes};
 use crate::cmd::restore;
 use crate::exit::{Exit, Failure};
 use crate::output::{self, Out};
 use crate::progress::Meter;
 use crate::view::View;
 use crate::{confirm, shell, store};
-
-/// Room for the backup's description, its script, its directories and their growth.
-const BACKUP_ROOM_BYTES: u64 = 64 << 10;
 
 /// Proposes, or carries out.
 pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
@@ -77,7 +77,7 @@ pub(crate) fn run(args: &Args) -> Result<Exit, Failure> {
     }
     refuse_archive(&args.dir, &view)?;
     if let Some(asked) = &args.backup {
-        backup::check_place(&args.dir, asked)?;
+        place::check_place(&args.dir, asked)?;
     }
     let earlier = match begun(&view, &args.dir, disk.is_some())? {
         Earlier::Begun(path) => match unfinished(&args.dir, path) {
@@ -131,7 +131,7 @@ fn anew(
     let elsewhere = (loses && !is_restore).then(|| elsewhere::look(view, &args.dir, &judgement));
     meter.finish();
 
-    let backup_dir = backup::nearest(&args.dir, args.backup.as_deref());
+    let backup_dir = place::nearest(&args.dir, args.backup.as_deref());
     let proposed = Proposed {
         dir: &args.dir,
         judgement: &judgement,
@@ -194,7 +194,7 @@ fn begun(view: &View, dir: &Path, is_wanted: bool) -> Result<Earlier, Failure> {
         let store = DiskStorage::open(path);
         store.is_ok_and(|store| resume::is_untouched(view, &store).unwrap_or(false))
     };
-    let mut fitting: Vec<PathBuf> = backup::all_in(dir).into_iter().filter(fits).collect();
+    let mut fitting: Vec<PathBuf> = backups::all_in(dir).into_iter().filter(fits).collect();
     if fitting.len() == 1 {
         return Ok(Earlier::Begun(fitting.remove(0)));
     }
@@ -331,122 +331,4 @@ fn refuse_archive(dir: &Path, view: &View) -> Result<(), Failure> {
         )));
     }
     Ok(())
-}
-
-/// What the backup takes up where it goes.
-fn needed_bytes(data: &Path, backup: &Path, proposal: &Proposal) -> u64 {
-    let Proposal::Plan(plan) = proposal else { return 0 };
-    let of = |change: &Change| match change {
-        Change::Move { dir, name, bytes } if !backup::renames(data, *dir, backup) => {
-            backup::held_bytes(&data.join(dir.path()).join(name)).min(*bytes)
-        }
-        other => other.copied_bytes(),
-    };
-    BACKUP_ROOM_BYTES + plan.changes.iter().map(of).sum::<u64>()
-}
-
-/// What is free where the backup goes, if that can be told.
-fn available_bytes(data: &Path, asked: Option<&Path>) -> Option<u64> {
-    let disk = DiskStorage::open(&backup::nearest(data, asked));
-    disk.and_then(|disk| disk.available_bytes()).ok()
-}
-
-/// Backup, then changes.
-fn repair(disk: &DiskStorage, args: &Args, proposed: &Proposed<'_>, plan: &Plan) -> Result<Backup, Failure> {
-    let no_space = |why: &str| no_space(&args.dir, proposed.needed_bytes, why);
-    for swept in backup::sweep(&args.dir, args.backup.as_deref())? {
-        eprintln!(
-            "walctl: note: {}: the backup of a repair that stopped before it changed anything; it was removed",
-            swept.display()
-        );
-    }
-    // Room for the small things is tried: more than is free may not be needed.
-    let copies = proposed.needed_bytes - BACKUP_ROOM_BYTES;
-    let available = available_bytes(&args.dir, args.backup.as_deref());
-    if let Some(available) = available.filter(|available| *available < copies) {
-        return Err(no_space(&format!("{available} are free")));
-    }
-    let now = SystemTime::now()
-        .duration_since(SystemTime::UNIX_EPOCH)
-        .unwrap_or(Duration::ZERO);
-    let now = UnixMs::new(u64::try_from(now.as_millis()).unwrap_or(u64::MAX));
-    let backup =
-        Backup::create(&args.dir, args.backup.as_deref(), now).map_err(|failure| match &failure {
-            Failure::Io { source, .. } if is_full(source) => no_space(&failure.to_string()),
-            _ => failure,
-        })?;
-    let begun = begin(disk, &backup, proposed, plan);
-    if let Err(failure) = begun {
-        backup.discard();
-        return Err(match failure {
-            Failure::Io { what, source } if is_full(&source) => no_space(&format!("{what}: {source}")),
-            Failure::Io { what, source } => Failure::io(format_args!("nothing was changed: {what}"))(source),
-            other @ Failure::Usage(_) => other,
-        });
-    }
-    change(disk, &backup, &plan.changes)?;
-    Ok(backup)
-}
-
-/// All that comes before the first change.
-fn begin(disk: &DiskStorage, backup: &Backup, proposed: &Proposed<'_>, plan: &Plan) -> Result<(), Failure> {
-    execute::unbegun(backup.store())?;
-    let mut manifest = Vec::new();
-    lines::plan(&mut manifest, proposed).map_err(Failure::io("the backup's description"))?;
-    let undo = backup.undo(&plan.changes)?;
-    execute::secure(disk, backup, proposed.judgement, &plan.changes, &undo, &manifest)?;
-    let was_marked = disk.has_name(Dir::Root, REPAIR_MARK).unwrap_or(true);
-    backup.set_mark().map_err(|source| {
-        if !was_marked {
-            let _ = execute::unmark(disk);
-        }
-        Failure::io(disk.describe(Dir::Root, REPAIR_MARK))(source)
-    })?;
-    execute::begun(backup.store()).map_err(|trouble| {
-        if !was_marked {
-            let _ = execute::unmark(disk);
-        }
-        trouble.into()
-    })
-}
-
-/// The changes, or those of them that an earlier attempt left.
-fn change(disk: &DiskStorage, backup: &Backup, changes: &[Change]) -> Result<(), Failure> {
-    let mut made = 0;
-    let carried = backup
-        .remove_links(changes)
-        .map_err(|source| Trouble {
-            what: "removing links".to_owned(),
-            source,
-        })
-        .and_then(|()| execute::carry_out(disk, backup, changes, &mut |_| made += 1));
-    carried.map_err(|Trouble { what, source }| {
-        let script = backup.path().join(execute::UNDO);
-        Failure::io(format_args!(
-            "{made} of {} changes were made, sh {} takes them back, and repairing again goes on: {what}",
-            changes.len(),
-            script.display()
-        ))(source)
-    })
-}
-
-fn is_full(error: &io::Error) -> bool {
-    use io::ErrorKind::{QuotaExceeded, StorageFull, WriteZero};
-    matches!(error.kind(), StorageFull | QuotaExceeded | WriteZero)
-}
-
-fn no_space(dir: &Path, needed_bytes: u64, why: &str) -> Failure {
-    let mut words = format!(
-        "no space for the backup, nothing was changed: {needed_bytes} bytes are needed ({why}); --backup DIR can be on \
-         another file system"
-    );
-    let spare_bytes = backup::spare_bytes(dir);
-    if spare_bytes > 0 {
-        let spares = dir.join("wal/spare-*");
-        words += &format!(
-            "; {} hold {spare_bytes} bytes, which no later start uses: they may be removed",
-            spares.display()
-        );
-    }
-    Failure::usage(words)
 }

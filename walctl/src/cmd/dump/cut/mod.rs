@@ -19,8 +19,8 @@ use idem_wal::storage::{Dir, Storage, StorageFile};
 
 use super::Args;
 use super::filter::Filter;
+use super::lines::each_line;
 use super::printer::Printer;
-use super::walk::each_line;
 use crate::exit::{Exit, Failure};
 use crate::line::FrameLine;
 use crate::log_end::describe;

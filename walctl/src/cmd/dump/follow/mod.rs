@@ -9,17 +9,19 @@
 //! earlier time can still come when that time has passed, but not for long. A log that is *covered* (everything in it but
 //! records of nothing but the time stands before a seal or the begin of an epoch) owes nothing; one that is not may be waiting for a slow disk.
 
-use std::collections::VecDeque;
+mod trail;
+
 use std::io;
 use std::os::fd::AsFd;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use idem_protocol::wal::{Opcode, RawRecord, parse_segment_name};
 use idem_protocol::{Lsn, UnixMs};
-use idem_wal::reader::{Again, Frame, LogReader, LogStep, Past, Stop as NoFrame, frame_records};
+use idem_wal::reader::{Again, Frame, LogReader, Stop as NoFrame, frame_records};
 use idem_wal::storage::{Dir, Storage};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use self::trail::Trail;
 use super::stop::Stop;
 use crate::exit::Failure;
 use crate::log_end::{self, LogEnd};
@@ -41,9 +43,6 @@ const LATE_UNCOVERED_MS: u64 = 10_000;
 
 /// So many looks take as long as that.
 const LOOKS_UNCOVERED: u32 = 100;
-
-/// How many records are remembered: a start takes back the last moments, and a mebibyte holds so many.
-const TRAIL_RECORDS: usize = 1 << 16;
 
 /// What waiting came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -329,95 +328,4 @@ impl Follower {
 fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
-}
-
-/// The newest records that were read.
-#[derive(Debug, Default)]
-struct Trail {
-    /// Their positions and checksums, in order.
-    records: VecDeque<(Lsn, u32)>,
-    /// Whether there were more before.
-    forgot: bool,
-    /// Where the newest one ends.
-    end: Option<Lsn>,
-}
-
-impl Trail {
-    fn push(&mut self, raw: &RawRecord<'_>) {
-        if self.records.len() == TRAIL_RECORDS {
-            self.records.pop_front();
-            self.forgot = true;
-        }
-        self.records.push_back((raw.lsn, raw.crc));
-        self.end = Some(raw.end());
-    }
-
-    /// The oldest position that is remembered.
-    fn begin(&self) -> Lsn {
-        let oldest = self.records.front().map(|(lsn, _)| *lsn);
-        oldest.or(self.end).unwrap_or(Lsn::ZERO)
-    }
-
-    /// Up to where `reader`'s log holds the records that are remembered. What it does not reach back to was removed, and says
-    /// nothing; nor does what is passed over when `past_damage` was asked for.
-    fn compare(&self, reader: &mut LogReader<View>, past_damage: bool) -> Result<Lsn, Failure> {
-        let begin = self.begin();
-        let mut known = self.records.iter().copied().peekable();
-        let mut agreed = None;
-        // Whether the next record has to be the next one that is known.
-        let mut follows = false;
-        loop {
-            match reader.next_step().map_err(Failure::io("reading the log"))? {
-                LogStep::Frame { file, frame } => {
-                    for record in frame_records(file, frame).filter(|record| record.raw.lsn >= begin) {
-                        let raw = record.raw;
-                        while !follows && known.next_if(|(lsn, _)| *lsn < raw.lsn).is_some() {}
-                        follows = true;
-                        match known.next() {
-                            Some(one) if one == (raw.lsn, raw.crc) => agreed = Some(raw.end()),
-                            Some((lsn, _)) => return Ok(lsn.min(raw.lsn)),
-                            None => return Ok(agreed.or(self.end).unwrap_or(begin)),
-                        }
-                    }
-                    continue;
-                }
-                LogStep::Removed { .. } => {
-                    follows = false;
-                    continue;
-                }
-                LogStep::End { .. } => {}
-            }
-            follows = false;
-            if !past_damage
-                || matches!(
-                    reader.pass(true).map_err(Failure::io("reading the log"))?,
-                    Past::Over
-                )
-            {
-                return Ok(agreed.unwrap_or(begin));
-            }
-        }
-    }
-
-    /// Forgets what is no longer in the log; says what that is.
-    fn cut(&mut self, at: Lsn) -> Option<String> {
-        let end = self.end.filter(|end| *end > at)?;
-        let kept = self.records.partition_point(|(lsn, _)| *lsn < at);
-        let gone = self.records.len() - kept;
-        self.records.truncate(kept);
-        self.end = Some(at);
-        let or_earlier = if kept == 0 && self.forgot {
-            " or earlier"
-        } else {
-            ""
-        };
-        let records = match gone {
-            1 => "1 record".to_owned(),
-            _ => format!("{gone} records"),
-        };
-        Some(format!(
-            "lsn {at}{or_earlier} to {end}: {records} that were read before are no longer in the log; what was printed of \
-             that range does not hold, and the log goes on at lsn {at}"
-        ))
-    }
 }
