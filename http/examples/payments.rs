@@ -120,7 +120,7 @@ async fn serve(flags: Flags) -> Result<(), Box<dyn std::error::Error>> {
     };
     let response_timeout = Duration::from_millis(flags.response_timeout_ms);
     // Neither of these connects.
-    let store = RedisStore::open(address.as_str())?;
+    let store = RedisStore::open(address.as_str()).map_err(|error| format!("--store: {error}"))?;
     let once = IdempotencyLayer::builder(store)
         .namespace(flags.namespace)
         .principal(|request| {
@@ -198,7 +198,9 @@ async fn log_in(mut request: Request, next: Next) -> Response {
     let login = request
         .headers()
         .get(AUTHORIZATION)
-        .and_then(|value| value.to_str().ok()?.strip_prefix("Bearer ")?.split_once(':'))
+        .and_then(|value| value.to_str().ok()?.split_once(' '))
+        .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("Bearer"))
+        .and_then(|(_, token)| token.split_once(':'))
         .map(|(tenant, user)| Login {
             tenant: tenant.to_owned(),
             user: user.to_owned(),

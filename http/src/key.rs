@@ -67,7 +67,8 @@ fn unquote(rest: &[u8]) -> Result<Vec<u8>, KeyError> {
 }
 
 /// The key in the store of one request: `idem:http:v1:{<64 hexadecimal digits>}`. For support, which has a caller's key in
-/// hand and wants to ask the server about it (`IDEM key INSPECT`).
+/// hand and wants to ask the server about it (`IDEM key INSPECT`). `key` is what the client sent, without the quotes of a
+/// quoted one.
 pub fn storage_key(namespace: &str, principal: &Principal, scope: &str, key: &str) -> String {
     let digest = FieldHash::new()
         .field(namespace.as_bytes())

@@ -47,6 +47,9 @@
 //! # Deliberately absent
 //! Buffering in files, streamed answers, retries, locks that are renewed, and a default for who the caller is.
 //!
+//! # Features
+//! `axum`, on by default: the path that is hashed is the one that the client sent, also behind nested routers of axum's.
+//!
 //! It needs a tokio runtime with its timer. A build with `panic = "abort"` has no panics to catch.
 #![forbid(unsafe_code)]
 

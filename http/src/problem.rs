@@ -19,6 +19,8 @@ const METHODS: &str = "POST, PUT, PATCH, DELETE";
 /// Everything that the layer answers without a handler's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Problem {
+    /// The layer is inside of itself.
+    Twice,
     Method,
     Unauthenticated,
     /// The configured extractor gave something that cannot be used, by its name.
@@ -96,7 +98,8 @@ impl Problem {
             | Problem::Interrupted => StatusCode::SERVICE_UNAVAILABLE,
             Problem::Pending => StatusCode::CONFLICT,
             Problem::Reused => settings.profile.reused(),
-            Problem::Unusable(_)
+            Problem::Twice
+            | Problem::Unusable(_)
             | Problem::Stored(_)
             | Problem::Answer(_)
             | Problem::Timeout
@@ -127,6 +130,9 @@ impl Problem {
     fn detail(self) -> &'static str {
         match self {
             Problem::Method => "This resource takes POST, PUT, PATCH and DELETE.",
+            Problem::Twice => {
+                "This resource is behind two idempotency layers, one inside of the other. This is a mistake in the service."
+            }
             Problem::Unauthenticated => "The request has no authenticated subject.",
             Problem::Unusable("scope") => {
                 "The scope of this request is empty or too long. This is a mistake in the service."

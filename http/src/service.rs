@@ -174,6 +174,10 @@ where
     B: Body,
 {
     let (mut parts, body) = request.into_parts();
+    // The outer one has begun this operation: the inner one would find it under way, and have that stored as the answer.
+    if parts.extensions.get::<OperationKey>().is_some() {
+        return Err(Problem::Twice);
+    }
     if ![Method::POST, Method::PUT, Method::PATCH, Method::DELETE].contains(&parts.method) {
         return Err(Problem::Method);
     }

@@ -3,7 +3,6 @@
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -11,36 +10,15 @@ use http::Request;
 use http_body_util::Full;
 use hyper_util::rt::TokioIo;
 use idem_http::{Principal, storage_key};
-use idem_testsuite::process::binaries::target_directory;
+use idem_testsuite::process::binaries;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::server::{Server, namespace};
 use crate::support::{Seen, seen, soon};
 
-/// The executable. A test that is run alone has not built it.
 fn executable() -> PathBuf {
-    static BUILT: OnceLock<()> = OnceLock::new();
-    BUILT.get_or_init(|| {
-        if let Some(cargo) = std::env::var_os("CARGO") {
-            let arguments = [
-                "build",
-                "--quiet",
-                "-p",
-                "idem-http",
-                "--example",
-                "payments",
-                "--target-dir",
-            ];
-            let status = Command::new(cargo)
-                .args(arguments)
-                .arg(target_directory())
-                .current_dir(env!("CARGO_MANIFEST_DIR"))
-                .status();
-            assert!(status.unwrap().success());
-        }
-    });
-    target_directory().join("debug/examples/payments")
+    binaries::example("idem-http", "payments")
 }
 
 /// The running example; killed when a test lets go of it.
@@ -147,13 +125,12 @@ impl Payments {
         .await
     }
 
-    fn remove(&self, server: &Server, keys: &[&str]) {
+    /// Says what the test is about to make.
+    fn makes(&self, server: &Server, keys: &[&str]) {
         let principal = Principal::new("Bearer", "demonstration", "ada");
-        let stored: Vec<String> = keys
-            .iter()
-            .map(|key| storage_key(&self.namespace, &principal, "acme", key))
-            .collect();
-        server.remove(stored.iter().map(String::as_bytes));
+        for key in keys {
+            server.note(storage_key(&self.namespace, &principal, "acme", key));
+        }
     }
 }
 
@@ -170,6 +147,10 @@ async fn each_route_does_what_it_says() {
         return;
     };
     let payments = Payments::start(&server.address().to_string(), &[]);
+    let keys = [
+        "create", "put", "delete", "slow", "status", "empty", "big", "panic", "big2", "status2",
+    ];
+    payments.makes(&server, &keys);
     let body = r#"{"amount":5}"#;
 
     let first = payments.keyed("POST", "/payments", "create", body).await;
@@ -225,10 +206,6 @@ async fn each_route_does_what_it_says() {
         assert_eq!(payments.call("POST", "/plain", &login, "").await.status, 200);
         assert_eq!(payments.runs("POST /plain").await, run);
     }
-    let made = [
-        "create", "put", "delete", "slow", "status", "empty", "big", "panic", "big2", "status2",
-    ];
-    payments.remove(&server, &made);
 }
 
 #[tokio::test]
@@ -273,6 +250,7 @@ async fn flags_change_what_they_say() {
         "60000",
     ];
     let payments = Payments::start(&server.address().to_string(), &flags);
+    payments.makes(&server, &["a", "b"]);
     assert_eq!(payments.keyed("POST", "/big?bytes=10", "a", "").await.status, 200);
     assert_eq!(
         payments.keyed("POST", "/big?bytes=10", "a", "other").await.status,
@@ -280,7 +258,6 @@ async fn flags_change_what_they_say() {
     );
     assert_eq!(payments.keyed("POST", "/big?bytes=11", "b", "").await.status, 500);
     assert_eq!(payments.keyed("POST", "/big?bytes=11", "b", "").await.status, 409);
-    payments.remove(&server, &["a", "b"]);
 
     for wrong in [
         ["--retention-ms", "0"],
@@ -304,6 +281,7 @@ async fn a_signal_ends_it_after_what_is_under_way() {
     let address = server.address().to_string();
     for signal in ["TERM", "INT"] {
         let mut payments = Payments::start(&address, &[]);
+        payments.makes(&server, &["left", "waiting"]);
         let left = payments.start_request("/slow?ms=700", "left").await;
         let mut waiting = payments.start_request("/slow?ms=300", "waiting").await;
         soon(async {
@@ -325,7 +303,6 @@ async fn a_signal_ends_it_after_what_is_under_way() {
             assert!(replay.status == 200 && replay.is_replay(), "{signal}: {replay:?}");
         }
         assert_eq!(again.runs("POST /slow").await, 0);
-        again.remove(&server, &["left", "waiting"]);
     }
 }
 

@@ -255,3 +255,20 @@ async fn any_tower_service_can_be_marked() {
         .fallback_service(service);
     assert!(send(&router, post("/other", "k2", "")).await.status == 201);
 }
+
+/// The inner one would find the outer one's record, and the answer to everything would be "in progress".
+#[tokio::test]
+async fn twice_on_a_route_is_a_mistake_that_says_so() {
+    let (store, runs) = (Double::new(), Runs::default());
+    let once = builder(store.clone()).build().unwrap();
+    let inner = Router::new().route("/", handler(&runs).route_layer(once.clone()));
+    let router = inner.route_layer(once);
+    let answer = send(&router, post("/", "k", "")).await;
+    assert_eq!((answer.status, runs.count()), (500, 0));
+    assert!(
+        answer.detail().contains("two idempotency layers"),
+        "{}",
+        answer.detail()
+    );
+    assert_eq!(store.commands(), ["BEGIN", "COMPLETE"], "the outer one's");
+}

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::panic::catch_unwind;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,20 +19,34 @@ use crate::support::{builder, marked, numbered, numbered_service, post, send, so
 /// A server to test on: the one that the environment names, or one of our own.
 pub(crate) struct Server {
     address: SocketAddr,
+    /// What tests made, to be removed from a server that is not ours.
+    keys: Arc<Mutex<BTreeSet<Vec<u8>>>>,
     /// Dropped in this order: the process first.
     own: Option<(Idemd, TestDir)>,
 }
 
+/// The server that the tests are to use, `host:port`.
+const ADDRESS_VARIABLE: &str = "IDEM_TEST_ADDR";
+
 impl Server {
     /// `None`, said aloud, when there is none and none can be built.
     pub(crate) fn find(test: &str) -> Option<Server> {
-        match std::env::var("IDEM_TEST_ADDR") {
-            Ok(address) => Some(Server {
-                address: address.to_socket_addrs().unwrap().next().unwrap(),
-                own: None,
-            }),
-            Err(_) => Server::own(test),
+        let Ok(named) = std::env::var(ADDRESS_VARIABLE) else {
+            return Server::own(test);
+        };
+        let cannot = |error: &dyn std::fmt::Display| -> ! {
+            panic!("{ADDRESS_VARIABLE}={named} cannot be tested: {error}")
+        };
+        let mut addresses = named.to_socket_addrs().unwrap_or_else(|error| cannot(&error));
+        let address = addresses.next().unwrap_or_else(|| cannot(&"no address"));
+        if let Err(error) = call(address, &[b"PING"]) {
+            cannot(&error);
         }
+        Some(Server {
+            address,
+            keys: Arc::default(),
+            own: None,
+        })
     }
 
     pub(crate) fn own(test: &str) -> Option<Server> {
@@ -47,6 +61,7 @@ impl Server {
         let idemd = Idemd::start(&dir.data(), &options());
         Some(Server {
             address: idemd.address(),
+            keys: Arc::default(),
             own: Some((idemd, dir)),
         })
     }
@@ -72,14 +87,33 @@ impl Server {
         self.own = Some((idemd, dir));
     }
 
-    /// Removes what a test made on a server that is not ours.
-    pub(crate) fn remove<'a>(&self, keys: impl IntoIterator<Item = &'a [u8]>) {
-        if self.own.is_none() {
-            let mut client = Client::connect(self.address).unwrap();
-            for key in keys {
-                client.call(&[b"DEL", key]).unwrap();
-            }
+    /// A test is about to make this: it is removed at the end, also of a test that fails.
+    pub(crate) fn note(&self, key: impl Into<Vec<u8>>) {
+        self.keys.lock().unwrap().insert(key.into());
+    }
+}
+
+impl Drop for Server {
+    /// A server that was there before has afterwards what it had.
+    fn drop(&mut self) {
+        let keys = std::mem::take(&mut *self.keys.lock().unwrap_or_else(PoisonError::into_inner));
+        if self.own.is_some() || keys.is_empty() {
+            return;
         }
+        let delete = [b"DEL".as_slice()];
+        let arguments = delete.into_iter().chain(keys.iter().map(Vec::as_slice));
+        if let Err(error) = call(self.address, &arguments.collect::<Vec<_>>()) {
+            eprintln!("{} keys may be left on {}: {error}", keys.len(), self.address);
+        }
+    }
+}
+
+fn call(address: SocketAddr, arguments: &[&[u8]]) -> Result<(), String> {
+    let mut client = Client::connect(address).map_err(|error| error.to_string())?;
+    match client.call(arguments) {
+        Ok(answer) if format!("{answer:?}").starts_with("Error") => Err(format!("{answer:?}")),
+        Ok(_) => Ok(()),
+        Err(error) => Err(error.to_string()),
     }
 }
 
@@ -105,7 +139,7 @@ impl Recording {
     fn on(server: &Server) -> Recording {
         Recording {
             store: server.store(),
-            keys: Arc::default(),
+            keys: Arc::clone(&server.keys),
             commands: Arc::default(),
         }
     }
@@ -117,11 +151,6 @@ impl Recording {
 
     fn commands(&self) -> Vec<&'static str> {
         std::mem::take(&mut *self.commands.lock().unwrap())
-    }
-
-    fn clean(&self, server: &Server) {
-        let keys = self.keys.lock().unwrap();
-        server.remove(keys.iter().map(Vec::as_slice));
     }
 }
 
@@ -175,7 +204,6 @@ async fn runs_replays_and_conflicts() {
         "two round trips for a run, one for a repeat"
     );
     assert_eq!(runs.count(), 1);
-    store.clean(&server);
 }
 
 #[tokio::test]
@@ -200,7 +228,6 @@ async fn every_byte_comes_back() {
         let answer = send(&service, post("/", "k", "")).await;
         assert_eq!((answer.is_replay(), answer.body == body), (replay, true));
     }
-    store.clean(&server);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -227,7 +254,6 @@ async fn of_200_equal_requests_one_runs() {
             .count(),
         1
     );
-    store.clean(&server);
 }
 
 /// The server dies between the handler and COMPLETE. There is no ABORT, and the retry finds the key pending.
