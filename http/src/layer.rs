@@ -222,7 +222,7 @@ impl<S, N, P, C> Builder<S, N, P, C> {
     }
 
     /// The longest response body, 1 byte to 1 MiB. Default: 64 KiB. While COMPLETE is under way an attempt holds its answer
-    /// more than once, in what is stored of it and in what a client of the store has to send: reckon with three times this.
+    /// more than once, in what is stored of it and in what a client of the store has to send: reckon with four times this.
     pub fn max_response_bytes(mut self, bytes: usize) -> Self {
         self.settings.max_response_bytes = bytes;
         self

@@ -41,7 +41,6 @@
 //! * Nothing of its answer is sent before COMPLETE was acknowledged.
 //! * What failed after BEGIN leaves its record pending. Nothing here deletes one, except for a status that the application
 //!   does not want stored.
-//!
 //! * What has begun goes on without its client. [`IdempotencyLayer::idle`] waits for it at a shutdown.
 //!
 //! # Deliberately absent
