@@ -10,6 +10,7 @@
 
 mod commands;
 mod contract;
+mod cut_connections;
 mod examples;
 mod executor;
 mod executor_faults;
