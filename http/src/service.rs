@@ -174,10 +174,6 @@ where
     B: Body,
 {
     let (mut parts, body) = request.into_parts();
-    // The outer one has begun this operation: the inner one would find it under way, and have that stored as the answer.
-    if parts.extensions.get::<OperationKey>().is_some() {
-        return Err(Problem::Twice);
-    }
     if ![Method::POST, Method::PUT, Method::PATCH, Method::DELETE].contains(&parts.method) {
         return Err(Problem::Method);
     }
@@ -206,7 +202,12 @@ where
         key::storage_key(&policy.namespace, &principal, &scope, &key),
         fingerprint.hex(),
     );
-    parts.extensions.insert(operation.clone());
+    // An outer layer has begun this very operation: it would be found under way here, and that would be stored as its
+    // answer. Other operations may be inside of one another, as when a handler calls other marked routes.
+    let outer = parts.extensions.insert(operation.clone());
+    if outer.is_some_and(|outer| outer.storage_key() == operation.storage_key()) {
+        return Err(Problem::Twice);
+    }
     // What is stored has to suit every client that repeats the request, whatever encodings it reads. A compression layer
     // outside still sees the header.
     parts.headers.remove(ACCEPT_ENCODING);

@@ -19,9 +19,8 @@
 
 use bytes::{Buf, Bytes};
 use http::header::{
-    ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_RANGE,
-    CONTENT_TYPE, DATE, ETAG, LAST_MODIFIED, LOCATION, PROXY_AUTHENTICATE, RETRY_AFTER, SET_COOKIE, TE,
-    TRAILER, TRANSFER_ENCODING, UPGRADE, VARY, WWW_AUTHENTICATE,
+    self, CONNECTION, CONTENT_LANGUAGE, CONTENT_LENGTH, CONTENT_TYPE, ETAG, LAST_MODIFIED, TRAILER,
+    TRANSFER_ENCODING,
 };
 use http::{HeaderName, HeaderValue, Response, StatusCode, response};
 use http_body_util::Full;
@@ -36,24 +35,47 @@ const KEPT: [HeaderName; 4] = [CONTENT_TYPE, CONTENT_LANGUAGE, ETAG, LAST_MODIFI
 
 /// Headers that mean something already, besides those that are kept. A marker of such a name would say `true` where a
 /// client reads a length, a cookie or a date, and would be taken off the first answer.
-const TAKEN: [HeaderName; 17] = [
-    ALLOW,
-    CACHE_CONTROL,
-    CONNECTION,
-    CONTENT_ENCODING,
-    CONTENT_LENGTH,
-    CONTENT_RANGE,
-    DATE,
-    LOCATION,
-    PROXY_AUTHENTICATE,
-    RETRY_AFTER,
-    SET_COOKIE,
-    TE,
-    TRAILER,
-    TRANSFER_ENCODING,
-    UPGRADE,
-    VARY,
-    WWW_AUTHENTICATE,
+const TAKEN: [HeaderName; 40] = [
+    header::ACCEPT_RANGES,
+    header::ACCESS_CONTROL_ALLOW_CREDENTIALS,
+    header::ACCESS_CONTROL_ALLOW_ORIGIN,
+    header::ACCESS_CONTROL_EXPOSE_HEADERS,
+    header::AGE,
+    header::ALLOW,
+    header::CACHE_CONTROL,
+    header::CONNECTION,
+    header::CONTENT_DISPOSITION,
+    header::CONTENT_ENCODING,
+    header::CONTENT_LENGTH,
+    header::CONTENT_LOCATION,
+    header::CONTENT_RANGE,
+    header::CONTENT_SECURITY_POLICY,
+    header::DATE,
+    header::EXPIRES,
+    header::LINK,
+    header::LOCATION,
+    header::PRAGMA,
+    header::PROXY_AUTHENTICATE,
+    header::REFERRER_POLICY,
+    header::REFRESH,
+    header::RETRY_AFTER,
+    header::SERVER,
+    header::SET_COOKIE,
+    header::STRICT_TRANSPORT_SECURITY,
+    header::TE,
+    header::TRAILER,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    header::VARY,
+    header::VIA,
+    header::WARNING,
+    header::WWW_AUTHENTICATE,
+    header::X_CONTENT_TYPE_OPTIONS,
+    header::X_FRAME_OPTIONS,
+    header::X_XSS_PROTECTION,
+    HeaderName::from_static("idempotency-key"),
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
 ];
 
 /// Whether a replay can be marked with this header.

@@ -272,3 +272,32 @@ async fn twice_on_a_route_is_a_mistake_that_says_so() {
     );
     assert_eq!(store.commands(), ["BEGIN", "COMPLETE"], "the outer one's");
 }
+
+/// A handler that calls another marked route, with what its own request carries, begins another operation.
+#[tokio::test]
+async fn operations_may_lie_inside_of_one_another() {
+    let (store, runs) = (Double::new(), Runs::default());
+    let once = builder(store.clone()).build().unwrap();
+    let items = Router::new().route("/item", handler(&runs).route_layer(once.clone()));
+    let batch = on_post(async move |request: Request| {
+        let mut statuses = Vec::new();
+        for key in ["k1", "k2", "k1"] {
+            let mut item = post("/item", key, "");
+            *item.extensions_mut() = request.extensions().clone();
+            statuses.push(send(&items, item).await.status.to_string());
+        }
+        statuses.join(" ")
+    });
+    let router = Router::new().route("/batch", batch.route_layer(once));
+    for is_replay in [false, true] {
+        let answer = send(&router, post("/batch", "k", "")).await;
+        assert_eq!((answer.status, answer.is_replay()), (200, is_replay));
+        assert_eq!(answer.body, "201 201 201");
+    }
+    assert_eq!(runs.count(), 2);
+    // In front of a layer of another namespace.
+    let inner = builder(store.clone()).namespace("inner").build().unwrap();
+    let outer = builder(store).namespace("gateway").build().unwrap();
+    let router = Router::new().route("/", handler(&runs).route_layer(inner).route_layer(outer));
+    assert_eq!(send(&router, post("/", "k", "")).await.status, 201);
+}
