@@ -36,15 +36,8 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// Says that the whole workspace was built before, of this very tree: nothing of it is built again alone, which would be
-/// with other features of its dependencies.
-const BUILT_VARIABLE: &str = "IDEM_TEST_BUILT";
-
-/// Builds both with the dev profile, or takes them as they lie beside this program when they were built before.
+/// Builds both with the dev profile.
 pub(crate) fn build() -> Result<Binaries, Failure> {
-    if std::env::var_os(BUILT_VARIABLE).is_some_and(|value| value == "1") {
-        return beside();
-    }
     let output = cargo()
         .args([
             "build",
@@ -66,25 +59,6 @@ pub(crate) fn build() -> Result<Binaries, Failure> {
     let mut take = |name: &str| {
         let path = found.remove(name);
         path.ok_or_else(|| Failure::new(format!("cargo build made no {name}")))
-    };
-    Ok(Binaries {
-        idemd: take("idemd")?,
-        walctl: take("walctl")?,
-    })
-}
-
-fn beside() -> Result<Binaries, Failure> {
-    let here = std::env::current_exe().map_err(Failure::io("looking for this program"))?;
-    let take = |name: &str| {
-        let path = here.with_file_name(format!("{name}{}", std::env::consts::EXE_SUFFIX));
-        if path.is_file() {
-            Ok(path)
-        } else {
-            Err(Failure::new(format!(
-                "{BUILT_VARIABLE}=1, and there is no {}",
-                path.display()
-            )))
-        }
     };
     Ok(Binaries {
         idemd: take("idemd")?,

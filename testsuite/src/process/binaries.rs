@@ -6,15 +6,18 @@
 //! which costs nothing when they are fresh. The lock that cargo holds while compiling is free by the time tests run.
 //!
 //! Outside of cargo (an executable of this crate started by hand) there is no `CARGO` in the environment; what lies
-//! beside the executable is then taken as it is. So it is with `IDEM_TEST_BUILT=1`, which whoever has just built the whole
-//! workspace may set: alone, these packages have other features of their dependencies, which would be compiled again.
+//! beside the executable is then taken as it is.
+//!
+//! The server and walctl are always what cargo makes of them alone, as users get them: built with the whole workspace they
+//! have features of dependencies that only tests ask for. For examples that is no matter, and with `IDEM_TEST_BUILT=1`,
+//! which whoever has just built the whole workspace may set, they are not built again.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
-/// Says that what tests start was built before, of this very tree.
+/// Says that examples were built before, of this very tree.
 const BUILT_VARIABLE: &str = "IDEM_TEST_BUILT";
 
 /// The server's executable, of the profile that this test was built with.
@@ -33,7 +36,8 @@ pub fn walctl() -> &'static Path {
 pub fn example(package: &str, name: &str) -> PathBuf {
     static BUILT: Mutex<Vec<String>> = Mutex::new(Vec::new());
     let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(cargo) = cargo_to_build_with()
+    let is_built = std::env::var_os(BUILT_VARIABLE).is_some_and(|value| value == "1");
+    if let Some(cargo) = cargo().filter(|_| !is_built)
         && !built.iter().any(|done| done == package)
     {
         let mut command = cargo_build(&cargo);
@@ -68,7 +72,7 @@ pub fn target_directory() -> PathBuf {
 
 fn located(name: &str) -> PathBuf {
     static BUILT: OnceLock<()> = OnceLock::new();
-    if let Some(cargo) = cargo_to_build_with() {
+    if let Some(cargo) = cargo() {
         BUILT.get_or_init(|| build(&cargo));
     }
     existing(profile_directory().join(executable_name(name)))
@@ -132,11 +136,6 @@ fn run(command: &mut Command) {
         output.status,
         String::from_utf8_lossy(&output.stderr)
     );
-}
-
-/// Cargo, unless everything was built before.
-fn cargo_to_build_with() -> Option<OsString> {
-    cargo().filter(|_| std::env::var_os(BUILT_VARIABLE).is_none_or(|value| value != "1"))
 }
 
 fn cargo() -> Option<OsString> {
