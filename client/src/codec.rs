@@ -7,8 +7,9 @@ use serde_json::error::Category;
 /// Why a value could not be turned into bytes, or bytes into a value.
 pub type CodecError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Values to bytes and back. What an error says may end in a log: it should not hold the value. What one version of an application stores, the next one has to read for as long as the
-/// retention is: a format that bears new fields is worth more here than a short one.
+/// Values to bytes and back. What one version of an application stores, the next one has to read for as long as the
+/// retention is: a format that bears new fields is worth more here than a short one. What an error says may end in a log:
+/// it should not hold the value.
 pub trait Codec: Clone + Send + Sync + 'static {
     /// The bytes of a value, at most 4 MiB. They are decoded once before they are stored.
     ///

@@ -28,7 +28,6 @@ use redis::{
     AsyncConnectionConfig, Client, Cmd, ErrorKind, Pipeline, ProtocolVersion, PushInfo, PushKind, RedisError,
     RedisFuture, RedisResult, ServerErrorKind, Value,
 };
-
 use tokio::runtime::{self, Handle, RuntimeFlavor};
 use tokio::task;
 

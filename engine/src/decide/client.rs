@@ -125,7 +125,9 @@ fn pause<'c: 'k, 'k>(call: Call<'c>, view: &View<'k>) -> Decided<'c, 'k> {
     if until > UnixMs::MAX.get() {
         return Err("ERR timeout is out of range".into());
     }
-    let until = UnixMs::new(until);
+    // The clock counts whole milliseconds, and this one may be almost over: one more, so that none asked for is missing.
+    let until = if ms == 0 { until } else { until + 1 };
+    let until = UnixMs::new(until.min(UnixMs::MAX.get()));
     Ok(Decision::deed(Deed::Pause { until, scope }, Reply::Ok))
 }
 

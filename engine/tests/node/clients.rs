@@ -56,10 +56,11 @@ fn a_pause_of_writes() {
         ],
     );
     let before = world.log.len();
-    world.now = 1099;
+    // 100 whole ones: the millisecond in which it began does not count.
+    world.now = 1100;
     check_lines(&mut world, &[("DEL k", "(held)")]);
     assert_eq!(world.log.len(), before, "what is held has not happened");
-    world.now = 1100;
+    world.now = 1101;
     check_lines(&mut world, &[("SET k w", "OK"), ("GET k", "\"w\"")]);
 }
 
@@ -121,8 +122,8 @@ fn a_pause_of_everything() {
             ("CLIENT PAUSE 100 ALL", "OK"),
         ],
     );
-    assert_eq!(world.node.paused_until(), Some(UnixMs::new(100)));
-    world.now = 100;
+    assert_eq!(world.node.paused_until(), Some(UnixMs::new(101)));
+    world.now = 101;
     check_lines(&mut world, &[("PING", "PONG"), ("CLIENT UNPAUSE", "OK")]);
     assert_eq!(world.node.paused_until(), None);
 }
